@@ -89,6 +89,7 @@ def test_what_was_acknowledged_before_is_restored_and_found(
     done = groundwire(*restore, GROUNDWIRE_EMBEDDER="hashing:256")
     assert done.returncode == 0, done.stderr
     assert "compared: " in done.stdout
+    assert (tmp_path / "data" / "page-token.key").stat().st_mode & 0o777 == 0o600
     server = ServerProcess(tmp_path / "data", ("--embedder", "hashing:256", "--catalog", catalog))
     with GroundwireClient(server.address) as client:
         sources = {document.source for document in client.collection(COLLECTION).documents()}
@@ -133,7 +134,7 @@ def test_a_backup_that_is_not_as_it_was_written_is_refused(
     assert not (tmp_path / "escaped").exists()
 
 
-def test_the_check_of_what_is_restored_leaves_the_uploads_of_others_alone(
+def test_the_check_of_what_is_restored_leaves_the_uploads_and_the_vectors_of_others_alone(
     backed_up: tuple[Path, set[str]], tmp_path: Path
 ) -> None:
     staging = tmp_path / "staging"
@@ -143,6 +144,7 @@ def test_the_check_of_what_is_restored_leaves_the_uploads_of_others_alone(
         *("restore", str(backed_up[0]), "--data", str(tmp_path / "data")),
         GROUNDWIRE_INGEST_STAGING=str(staging),
         GROUNDWIRE_PROCESSES="2",
+        GROUNDWIRE_VECTORS="qdrant://127.0.0.1:1",  # it would not start with one that does not answer
     )
     assert done.returncode == 0, done.stderr
     assert len(list(staging.iterdir())) == 1

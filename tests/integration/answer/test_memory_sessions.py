@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from groundwire.api.common.v1 import hit_pb2
 from groundwire.kernel.errors import SessionNotFoundError
 from groundwire.kernel.session import AnswerFilter
 from tests.integration.answer.rig import FOXES, Rig, SettableClock
-from tests.integration.answer.session_store_contract import TENANT, SessionStoreContract
+from tests.integration.answer.session_store_contract import DOCS, TENANT, SessionStoreContract
 
 
 async def none_gone(_document_ids: Sequence[str]) -> frozenset[str]:
@@ -50,6 +51,15 @@ async def test_a_session_in_memory_does_not_survive_a_restart_and_one_in_the_cat
                     await again.ask("What do red foxes eat?", session_id=session_id)
         finally:
             again.close()
+
+
+async def test_a_session_that_may_be_idle_for_days_is_kept_for_as_long() -> None:
+    contract, clock = SessionStoreContract(), SettableClock()
+    store = MemorySessions(clock, none_gone)
+    made = await contract._create(store, clock, replace(DOCS, idle_timeout=timedelta(days=3)))
+    clock.advance(days=2)
+    await contract._create(store, clock)  # which forgets those that were closed long ago
+    assert not (await store.get(TENANT, made.session_id)).is_closed
 
 
 async def test_another_process_does_not_know_them() -> None:

@@ -18,6 +18,7 @@ from groundwire.catalog.documents import Documents
 from groundwire.catalog.generations import GenerationDraft, PendingGeneration
 from groundwire.catalog.idempotency import Ledger
 from groundwire.catalog.lexical_index import LexicalCheck
+from groundwire.catalog.operations import Operations
 from groundwire.catalog.outbox import Outbox
 from groundwire.catalog.search_view import SearchViews
 from groundwire.catalog.sessions import Sessions
@@ -93,6 +94,7 @@ class Catalog:
         self.texts = Texts(self.database)
         self.vectors = VectorCache(self.database)
         self.ledger = Ledger(self.database)
+        self.operations = Operations(self.database)
         self.outbox = Outbox(self.database)
         self.recovery = Documents(self.database)  # knows of nothing that is being written, like a new process
         self.audit = Audit(self.database)

@@ -3,14 +3,17 @@
 from dataclasses import replace
 
 import pytest
+from sqlalchemy import Connection
 
 from groundwire.catalog.collections import CollectionCounts
-from groundwire.catalog.outbox import OutboxKind
+from groundwire.catalog.outbox import OutboxKind, queue_drop
+from groundwire.catalog.query_log import QueryLogs
 from groundwire.kernel.collection import PROFILES, Collection, ProfileName
 from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.errors import AlreadyExistsError, CollectionNotFoundError
+from groundwire.kernel.query_log import LoggedQuery
 from tests.catalogs import problems_of
-from tests.integration.catalog.drafts import TENANT, Catalog, make_collection, make_draft
+from tests.integration.catalog.drafts import NOON, TENANT, Catalog, make_collection, make_draft
 
 
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda profile: profile.name)
@@ -68,8 +71,15 @@ def test_counts_add_up_by_format_project_and_model(catalog: Catalog, docs: Colle
     assert figures.by_model == {"tiny": 3}
 
 
+def logged(collection: Collection) -> LoggedQuery:
+    name, uid = collection.name, collection.uid
+    return LoggedQuery(f"log-{name}", TENANT, name, uid, "tides", None, 0, 0.0, 0.1, NOON, "", None, "")
+
+
 def test_deleting_removes_everything_and_queues_the_engine_collection(catalog: Catalog, docs: Collection) -> None:
     other = catalog.collections.create(make_collection("other"))
+    logs = QueryLogs(catalog.database)
+    logs.append([logged(docs), logged(other)])
     catalog.put(docs, make_draft("tide"))
     catalog.documents.begin(docs, make_draft("pending", source="b"))
     catalog.put(other, make_draft("tide"))
@@ -82,8 +92,19 @@ def test_deleting_removes_everything_and_queues_the_engine_collection(catalog: C
         (OutboxKind.DROP_COLLECTION, docs.engine_name)
     ]
     assert len(catalog.numbers_for(other, "tide")) == 1
+    with catalog.database.read() as connection:
+        assert connection.exec_driver_sql("SELECT collection FROM query_logs").scalars().all() == ["other"]
     assert catalog.recovery.leftovers() == []
     assert problems_of(catalog.database) == []
+
+
+def test_engine_collections_that_wait_longest_come_first(catalog: Catalog) -> None:
+    def queue(connection: Connection) -> None:
+        for engine in ("gw-z", "gw-a", "gw-z"):
+            queue_drop(connection, TENANT, engine)
+
+    catalog.database.write(queue)
+    assert catalog.outbox.waiting() == [("gw-z", TENANT, ""), ("gw-a", TENANT, "")]
 
 
 def test_done_tasks_leave_the_outbox(catalog: Catalog, docs: Collection) -> None:

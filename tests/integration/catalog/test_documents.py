@@ -6,14 +6,20 @@ from contextvars import copy_context
 from dataclasses import replace
 from datetime import timedelta
 
+import numpy as np
 import pytest
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, insert, literal, select, update
 
-from groundwire.catalog.deletions import Restorations
-from groundwire.catalog.generations import Prepared, insert_chunks
-from groundwire.catalog.outbox import OutboxKind
-from groundwire.catalog.schema import generations
+from groundwire.catalog.deletions import Deleted, Deletion, Deletions, Restorations, trace_documents
+from groundwire.catalog.generations import IndexMovedError, Prepared, insert_chunks
+from groundwire.catalog.outbox import OutboxKind, queue_drop
+from groundwire.catalog.rows import IS_STORED, document_rows
+from groundwire.catalog.schema import collections, documents, generations, message_documents, messages, record_quotes
+from groundwire.catalog.schema import deletions as deletions_table
+from groundwire.catalog.sessions import NewMessage
 from groundwire.catalog.vocabularies import Vocabularies
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.clock import epoch_ms
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document, DocumentFields
 from groundwire.kernel.errors import (
@@ -26,8 +32,20 @@ from groundwire.kernel.errors import (
 )
 from groundwire.kernel.filters import Exists
 from groundwire.kernel.identity import Identity, Quota, bind_current_identity
+from groundwire.kernel.session import Role
 from tests.catalogs import problems_of
-from tests.integration.catalog.drafts import NOON, TENANT, Catalog, make_collection, make_draft, matching, sha256
+from tests.integration.catalog.drafts import (
+    DIMENSIONS,
+    NOON,
+    TENANT,
+    Catalog,
+    make_collection,
+    make_draft,
+    matching,
+    new_session,
+    sha256,
+    vector_key,
+)
 
 FIELDS = DocumentFields(
     title="Tides",
@@ -340,21 +358,134 @@ def test_what_was_replaced_before_a_soft_deletion_stays_replaced_after_it_is_und
     assert catalog.numbers_for(docs, "new") == list(pending.numbers)
 
 
+def test_however_many_generations_are_swept_nobody_reads_a_past_that_lacks_them(catalog: Catalog) -> None:
+    keeping = replace(make_collection().settings, generation_retention=timedelta(days=1))
+    docs = catalog.collections.create(replace(make_collection("kept"), settings=keeping))
+    first, _ = catalog.put(docs, make_draft("text 0"))
+    for number in range(1, 26):
+        catalog.put(docs, make_draft(f"text {number}", document_id=first.document_id, expected=number))
+    catalog.clock.advance(days=2)
+    assert catalog.documents.sweep_generations(docs.uid, Budget()) == 25
+    with catalog.database.read() as connection:
+        readable_from = connection.execute(select(collections.c.readable_from)).scalar_one()
+        assert readable_from == connection.execute(select(func.max(generations.c.live_to))).scalar_one()
+
+
+def test_a_document_is_not_restored_to_an_index_that_was_replaced_meanwhile(catalog: Catalog, docs: Collection) -> None:
+    document, _ = catalog.put(docs, make_draft("tide"))
+    catalog.documents.delete(TENANT, "docs", document.document_id, permanent=False)
+    restorations = Restorations(catalog.database)
+    restoration = restorations.begin(TENANT, "docs", [document.document_id])
+    assert restoration is not None
+    moved = update(collections).values(engine_name="gw-rebuilt")
+    catalog.database.write(lambda connection: connection.execute(moved))
+    with pytest.raises(IndexMovedError):
+        restorations.finish(restoration)
+    assert _states(catalog) == {1: "DELETED"}
+
+
 def test_readers_of_the_past_find_what_was_live_and_never_what_had_been_deleted(catalog: Catalog) -> None:
     keeping = replace(make_collection().settings, generation_retention=timedelta(days=1))
     docs = catalog.collections.create(replace(make_collection("kept"), settings=keeping))
     contents = {}
-    for name, is_deleted in (("replaced", False), ("deleted", True)):
+    for name in ("replaced", "deleted", "deleted later"):
         first, _ = catalog.put(docs, make_draft(f"old {name}", source=name))
-        if is_deleted:
+        if is_deleted := name == "deleted":
             catalog.documents.delete(TENANT, "kept", first.document_id, permanent=False)
         catalog.put(
             docs, make_draft(f"new {name}", source=name, document_id=first.document_id, expected=0 if is_deleted else 1)
         )
+        if name == "deleted later":
+            catalog.documents.delete(TENANT, "kept", first.document_id, permanent=False)
         with catalog.database.read() as connection:
             rows = connection.exec_driver_sql("SELECT content FROM chunks").scalars().all()
-        contents[name] = sorted(row for row in rows if name in row)
-    assert contents == {"replaced": ["new replaced", "old replaced"], "deleted": ["new deleted"]}
+        contents[name] = sorted(row for row in rows if row.endswith(name))
+    assert contents == {
+        "replaced": ["new replaced", "old replaced"],
+        "deleted": ["new deleted"],
+        "deleted later": ["new deleted later"],
+    }
+
+
+@pytest.mark.parametrize("is_hidden", [False, True])
+def test_the_last_search_after_a_deletion_counts_what_is_left_in_each_store(
+    catalog: Catalog, docs: Collection, is_hidden: bool
+) -> None:
+    document, _ = catalog.put(docs, make_draft("one", "two"))
+    if is_hidden:
+        catalog.documents.delete(TENANT, "docs", document.document_id, permanent=False)
+
+    def trace(connection: Connection) -> Deleted:
+        """Return what a deletion would look for, without deleting anything."""
+        rows = document_rows(connection, TENANT, "docs", [document.document_id], IS_STORED)
+        traces = trace_documents(connection, docs, rows, select(generations.c.generation_key), permanent=True)
+        return Deleted.now(traces, [], epoch_ms(catalog.clock.now()))
+
+    deleted, deletions = catalog.database.write(trace), Deletions(catalog.database)
+    nothing = dict.fromkeys(deletions.left_of(deleted), 0)
+    # A row of the document, one of its generation, and one of each chunk.
+    assert deletions.left_of(deleted) == nothing | {"catalog": 4, "full_text": 0 if is_hidden else 2, "texts": 1}
+    catalog.documents.delete(TENANT, "docs", document.document_id)
+    assert deletions.left_of(deleted) == nothing
+
+    vectors = np.ones((1, DIMENSIONS), dtype=np.float32)
+    catalog.vectors.put(docs.identity.digest, [vector_key("one")], vectors)
+    catalog.sessions.create(TENANT, new_session("s-1", NOON, timedelta(hours=1)))
+    catalog.sessions.append(TENANT, "s-1", "", [NewMessage("q", Role.USER, "?", NOON)])
+    other, _ = catalog.put(docs, make_draft("other", source="b.md"))
+
+    def quote(connection: Connection) -> None:
+        gone = literal(document.document_id)
+        of_message = select(messages.c.message_key, gone, literal(TENANT), literal(1))
+        connection.execute(insert(message_documents).from_select(message_documents.c.keys(), of_message))
+        of_other = select(documents.c.document_key, gone).where(documents.c.document_id == other.document_id)
+        connection.execute(insert(record_quotes).from_select(record_quotes.c.keys(), of_other))
+
+    catalog.database.write(quote)
+    assert deletions.left_of(deleted) == nothing | {"embedding_cache": 1, "sessions": 1, "records": 1}
+    # What came after the deletion is none of its business.
+    catalog.clock.advance(seconds=1)
+    catalog.vectors.put(docs.identity.digest, [vector_key("two", 1)], vectors)
+    catalog.put(docs, make_draft("three", document_id=document.document_id))
+    assert deletions.left_of(deleted) == nothing | {"embedding_cache": 1}
+
+
+def test_a_deletion_is_complete_with_its_last_step_and_forgotten_a_day_later(
+    catalog: Catalog, docs: Collection
+) -> None:
+    first, second = (catalog.put(docs, make_draft(name, source=name))[0].document_id for name in ("one", "two"))
+    deletions = Deletions(catalog.database)
+
+    def step(*document_ids: str, is_last: bool = False) -> Deletion:
+        return catalog.documents.delete_all(
+            docs, document_ids, permanent=True, unfinished_id="steps", is_last=is_last
+        ).deletion
+
+    def note(deletion: Deletion) -> None:
+        deletions.note(TENANT, [deletion.searched({each.store: 0 for each in deletion.stores}, catalog.clock.now())])
+
+    begun = step(first)
+    step(second)
+    note(begun)  # of what was searched before the second step
+    (waiting,) = deletions.incomplete(TENANT, 10)
+    assert (waiting.deletion_id, waiting.documents) == ("steps", 2)
+    last = step(is_last=True)
+    # Later tasks do not count, unless an engine collection that was replaced meanwhile is still to be dropped.
+    replaced = catalog.database.write(lambda connection: queue_drop(connection, TENANT, docs.engine_name))
+    catalog.outbox.done([each.id for each in catalog.outbox.pending(10) if each.id != replaced])
+    assert deletions.ready_now(TENANT, last.deletion_id) is None
+    catalog.outbox.done([replaced])
+    assert deletions.ready_now(TENANT, last.deletion_id) is not None
+    catalog.clock.advance(days=2)
+    assert deletions.sweep() == 0
+    note(last)
+    found = deletions.find(TENANT, last.deletion_id)
+    assert found is not None
+    assert found.complete_time == catalog.clock.now()
+    with catalog.database.read() as connection:
+        assert connection.execute(select(deletions_table.c.traces)).scalars().all() == [b""]
+    assert deletions.sweep() == 1
+    assert deletions.find(TENANT, last.deletion_id) is None
 
 
 def test_a_vocabulary_has_values_of_up_to_200_characters(catalog: Catalog, docs: Collection) -> None:
@@ -367,9 +498,12 @@ def test_a_vocabulary_has_values_of_up_to_200_characters(catalog: Catalog, docs:
 
 def test_a_deletion_during_an_update_wins_and_leaves_nothing(catalog: Catalog, docs: Collection) -> None:
     document, _ = catalog.put(docs, make_draft("secret", fields=FIELDS))
+    catalog.documents.add_alias(TENANT, "docs", document.document_id, "secret.md")
     pending = catalog.documents.begin(docs, make_draft("new", document_id=document.document_id, expected=1))
     catalog.documents.delete(TENANT, "docs", document.document_id)
     assert catalog.documents.page(TENANT, "docs", None, 10) == []
+    with catalog.database.read() as connection:
+        assert connection.exec_driver_sql("SELECT source_path FROM document_aliases").all() == []
     assert [left.key for left in catalog.recovery.leftovers()] == [pending.key]
     with pytest.raises(DocumentChangedError):
         catalog.documents.publish(pending)

@@ -97,6 +97,20 @@ def test_answers_are_forgotten_after_a_day(catalog: Catalog, docs: Collection) -
     assert catalog.ledger.sweep() == 1
 
 
+def test_an_id_that_is_used_again_after_a_day_is_that_of_the_later_call_and_its_document(
+    catalog: Catalog, docs: Collection
+) -> None:
+    catalog.put(docs, make_draft("tide", document_id="doc-1"))
+    catalog.ledger.record(TENANT, request_key(), b"old", "doc-0")
+    catalog.clock.advance(hours=25)
+    later = request_key(digest="other", method="Update")
+    catalog.ledger.record(TENANT, later, b"new", "doc-1")
+    assert catalog.ledger.find(TENANT, later) == b"new"
+    catalog.documents.delete(TENANT, "docs", "doc-1")
+    with pytest.raises(DocumentNotFoundError, match="doc-1"):
+        catalog.ledger.find(TENANT, later)
+
+
 @pytest.mark.parametrize("kind", ["create", "delete collection", "delete document"])
 def test_every_change_can_leave_a_receipt(catalog: Catalog, docs: Collection, kind: str) -> None:
     document, _ = catalog.put(docs, make_draft("one"))

@@ -9,7 +9,7 @@ import pytest
 from groundwire.catalog.sessions import NewMessage
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document, DocumentFields
-from groundwire.kernel.errors import CollectionNotFoundError, NotFoundError
+from groundwire.kernel.errors import CollectionNotFoundError, DocumentNotFoundError, NotFoundError
 from groundwire.kernel.filters import Exists
 from groundwire.kernel.session import Role
 from tests.integration.catalog.drafts import (
@@ -63,6 +63,7 @@ REFUSED: dict[str, Callable[[Belongings, str], object]] = {
     "get a document": lambda my, who: my.catalog.documents.get(who, "docs", my.document.document_id),
     "delete a document": lambda my, who: my.catalog.documents.delete(who, "docs", my.document.document_id),
     "name a document": lambda my, who: my.catalog.documents.add_alias(who, "docs", my.document.document_id, "b"),
+    "change a chunk": lambda my, who: my.catalog.documents.change_chunk(who, "docs", my.chunk_id, lambda chunk: chunk),
     "list chunks": lambda my, who: my.catalog.chunks.page(who, "docs", my.document.document_id, -1, 10),
     "read a slice": lambda my, who: my.catalog.slice(who, "docs", my.document.document_id, 1, [(0, 1)]),
     "read a text": lambda my, who: my.catalog.texts.parts(who, "docs", my.document.document_id, None, 10),
@@ -139,12 +140,19 @@ def test_two_tenants_may_use_the_same_ids(catalog: Catalog, docs: Collection) ->
     theirs = catalog.collections.create(make_collection(tenant=STRANGER))
     for collection, text in ((docs, "mine"), (theirs, "theirs")):
         catalog.put(collection, make_draft(text, document_id="doc-1"))
-        catalog.ledger.record(collection.tenant, request_key(), text.encode())
+        catalog.ledger.record(collection.tenant, request_key(), text.encode(), "doc-1")
+        catalog.operations.begin(collection.tenant, "op-1", "IngestDocument", "docs", b"")
+        catalog.operations.finish(collection.tenant, "op-1", text.encode(), "doc-1")
     for tenant, text in ((TENANT, "mine"), (STRANGER, "theirs")):
         (found,) = catalog.chunks.find(tenant, ["doc-1#chunk_000"])
         assert found.chunk.content == text
         assert catalog.chunks.find(tenant, [found.chunk_number]) == [found]
         assert catalog.ledger.find(tenant, request_key()) == text.encode()
+    catalog.documents.delete(TENANT, "docs", "doc-1")
+    with pytest.raises(DocumentNotFoundError):
+        catalog.ledger.find(TENANT, request_key())
+    assert catalog.operations.get(TENANT, "op-1").outcome == b""
+    assert catalog.ledger.find(STRANGER, request_key()) == catalog.operations.get(STRANGER, "op-1").outcome == b"theirs"
 
 
 def test_a_generation_is_published_only_by_its_tenant(catalog: Catalog, docs: Collection) -> None:

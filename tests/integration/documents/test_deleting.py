@@ -17,6 +17,7 @@ from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.ingest.v1 import record_service_pb2 as records_pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
+from groundwire.catalog.deletions import Deletions
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import (
     AlreadyExistsError,
@@ -360,12 +361,26 @@ def test_a_soft_deletion_that_was_undone_is_not_waited_for(prompt: Store, monkey
     assert prompt.points() == [chunk.chunk_number for chunk in prompt.chunks(document.document_id)]
 
 
-def test_a_deletion_counts_what_a_final_search_still_finds(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    document = store.ingest("a.md", story(random.Random(1)))
-    monkeypatch.setattr(type(store.vectors), "delete", lambda *_: None)  # an engine that acknowledges and does nothing
-    receipt = store.delete(document.document_id)
+def test_a_deletion_counts_what_a_final_search_still_finds(prompt: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    document = prompt.ingest("a.md", story(random.Random(1)))
+    monkeypatch.setattr(type(prompt.vectors), "delete", lambda *_: None)  # an engine that acknowledges and does nothing
+    receipt = prompt.delete(document.document_id)
     assert receipt.state == HIDDEN
     assert _stores(receipt)["vectors"] == (0, document.chunk_count, False)
+    with pytest.raises(DataLossError):
+        _complete(prompt)
+    assert _incomplete(prompt) == [receipt.receipt_id]
+
+
+def test_a_receipt_waits_for_whoever_reads_an_earlier_state(prompt: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    document = prompt.ingest("a.md", story(random.Random(1)))
+    monkeypatch.setattr(Deletions, "scrub", lambda *_: False)  # the log holds the text as long as somebody reads it
+    receipt = prompt.delete(document.document_id)
+    _complete(prompt)
+    assert (receipt.state, _incomplete(prompt)) == (HIDDEN, [receipt.receipt_id])
+    monkeypatch.undo()
+    _complete(prompt)
+    assert _incomplete(prompt) == []
 
 
 def test_a_restoration_that_the_engine_misses_changes_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from groundwire.api.common.v1 import chunk_pb2, document_pb2
+from groundwire.api.ingest.v1 import collection_pb2
+from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.kernel.errors import ChunkNotFoundError, DocumentChangedError, InvalidRequestError
 from tests.integration.documents.store import Store, number, story, text
@@ -160,3 +162,12 @@ def test_an_unknown_chunk_cannot_be_changed(store: Store, chunk: chunk_pb2.Chunk
     for wanted in ("unknown", chunk.document_id):
         with pytest.raises(ChunkNotFoundError):
             store.update_chunk(wanted, tags=["own"])
+
+
+def test_a_chunk_of_another_collection_cannot_be_changed(store: Store, chunk: chunk_pb2.Chunk) -> None:
+    other = collections_pb.CreateCollectionRequest(collection="other", profile=collection_pb2.PROFILE_DOCUMENTS)
+    store.changes.create_collection(other)
+    changed = chunk_pb2.Chunk(chunk_id=chunk.chunk_id, tags=["own"])
+    with pytest.raises(ChunkNotFoundError):
+        store.changes.update_chunk(pb.UpdateChunkRequest(collection="other", chunk=changed))
+    assert list(store.chunk(chunk.chunk_id).tags) == ["x"]

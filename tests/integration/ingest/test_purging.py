@@ -41,9 +41,9 @@ def fill(harness: Harness, users: Sequence[str] = ("ann", "bob", "ann", "cyd", "
     return harness
 
 
-def owned(harness: Harness, source: str, user: str) -> None:
+def owned(harness: Harness, source: str, user: str, text: str = TEXT) -> None:
     fields = document_pb2.DocumentFields(metadata={"user": metadata_value_pb2.MetadataValue(string_value=user)})
-    harness.ingest("docs", source, f"{source}. {TEXT}", document_id=f"d-{source}", fields=fields)
+    harness.ingest("docs", source, f"{source}. {text}", document_id=f"d-{source}", fields=fields)
 
 
 def by_json(text: str) -> filter_pb2.Filter:
@@ -170,7 +170,7 @@ def test_a_purge_tells_how_far_it_is_and_ends_when_told_to(process: Process, sto
 
 
 def test_what_came_or_changed_meanwhile_is_judged_as_it_is(process: Process, stop: Stop) -> None:
-    harness = fill(process(), users=["ann"] * 6)
+    harness = fill(process(), users=["ann"] * 8)
     begun = purge(harness, ANN, force=True)
     assert stop.is_reached.wait(60)
     time.sleep(0.01)  # ingested later, by the clock
@@ -178,9 +178,12 @@ def test_what_came_or_changed_meanwhile_is_judged_as_it_is(process: Process, sto
     owned(harness, "2.md", "bob")  # the one that is to be deleted next
     owned(harness, "4.md", "bob")
     harness.delete("docs", "d-5.md")
+    owned(harness, "6.md", "ann", "Its text is another one now.")
+    harness.delete("docs", "d-7.md")
+    owned(harness, "7.md", "ann")  # another document of the same id
     stop.may_go_on.set()
-    assert result(harness, begun).purge_count == 3
-    assert all_sources(harness) == ["2.md", "4.md", "new.md"]
+    assert result(harness, begun).purge_count == 4
+    assert all_sources(harness) == ["2.md", "4.md", "7.md", "new.md"]
 
 
 def test_chunks_that_were_changed_meanwhile_are_judged_as_they_are(process: Process, stop: Stop) -> None:

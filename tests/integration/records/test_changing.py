@@ -49,6 +49,20 @@ def test_only_what_the_mask_names_is_changed(keeping: Keeping) -> None:
     assert keeping.found("sky") == ["The sky is grey."]
 
 
+def test_details_that_the_mask_names_as_a_whole_are_replaced_as_a_whole(keeping: Keeping) -> None:
+    name = keeping.put(memory("The sky is blue.", tags=["sky"], importance=5))[0].record_id
+    keeping.change(name, "memory", memory=record_pb2.MemoryDetails(confidence=0.25, tags=["blue"]))
+    after = keeping.get(name).memory
+    assert (after.confidence, after.importance, list(after.tags)) == (0.25, 3, ["blue"])
+
+
+def test_a_change_names_at_least_one_field(keeping: Keeping) -> None:
+    name = keeping.put(memory("A note."))[0].record_id
+    error = failure(keeping.change, name, text="Another note.")
+    assert (error.reason, "update_mask" in error.message) == ("INVALID_FIELD", True)
+    assert keeping.get(name).text == "A note."
+
+
 def test_keys_of_the_caller_are_changed_one_by_one(keeping: Keeping) -> None:
     room, open_ = MetadataValue(int64_value=12), MetadataValue(bool_value=True)
     note = memory("A note.")

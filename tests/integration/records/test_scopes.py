@@ -117,6 +117,23 @@ def test_calls_for_documents_do_not_reach_it_either(ann: Keeping, everybody: Kee
     assert client.delete_document(reference=own, collection=name).receipt.document_count == 1
 
 
+def test_what_a_record_of_another_scope_quotes_is_not_deleted_for_good_with_it(
+    ann: Keeping, everybody: Keeping
+) -> None:
+    quotes = memory("As Ben heard of all.", record_id=memory_id(4), scope=BEN)
+    document_id = ann.get(memory_id(1)).document_id
+    quotes.quoted_document_ids.append(document_id)
+    everybody.put(quotes)
+    name, reference = ann.collection, by_id(document_id)
+    for refused in (
+        failure(ann.delete, memory_id(1), permanent=True),
+        failure(lambda: ann.client.delete_document(reference=reference, purge=True, collection=name)),
+    ):
+        assert refused.reason == "PERMISSION_DENIED"
+    assert (ann.get(memory_id(1)).text, everybody.get(memory_id(4)).text) == ("Of all.", quotes.text)
+    assert everybody.delete(memory_id(1), permanent=True).receipt.document_count == 2
+
+
 def test_a_write_does_not_tell_whether_others_wrote_the_same(ann: Keeping, everybody: Keeping) -> None:
     guessed = [memory("Secret of Ben.", scope=ANN, record_id=memory_id(number)) for number in (5, 6)]
     written = [ann.put(each)[0] for each in guessed]

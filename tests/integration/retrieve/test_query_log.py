@@ -104,6 +104,13 @@ async def test_failures_are_logged_with_their_reason_and_counted(stub: "Stub") -
     assert all(entry.result_count == 0 and entry.processing_time.ToNanoseconds() > 0 for entry in logs)
 
 
+async def test_a_failure_is_logged_with_the_beginning_of_what_is_too_long(library: Library) -> None:
+    async with serving(library, user_agent="reader" * 100) as stub:
+        await refused(stub.Retrieve(_request("x" * 10_000)))
+        (entry,) = (await _logs(stub)).logs
+    assert (entry.query, entry.user_agent) == ("x" * 8192, ("reader" * 100)[:256])
+
+
 @pytest.mark.requirement("S3-37")
 @pytest.mark.requirement("S3-39")
 async def test_the_figures_follow_from_the_searches(library: Library, stub: "Stub") -> None:

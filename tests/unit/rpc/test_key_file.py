@@ -3,15 +3,15 @@
 import stat
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 import yaml
 
-from groundwire.kernel.errors import InvalidRequestError, PreconditionError
+from groundwire.kernel.errors import InvalidRequestError, PreconditionError, UnauthenticatedError
 from groundwire.kernel.identity import Identity, Right
-from groundwire.rpc.key_file import create_key, parse_keys, read_key_file, revoke_key
+from groundwire.rpc.key_file import KeyRing, create_key, parse_keys, read_key_file, revoke_key
 
 _READ = frozenset({Right.READ})
 
@@ -59,11 +59,74 @@ def test_of_three_active_keys_of_a_subject_one_can_be_revoked(keys: Path) -> Non
     assert len(parse_keys([keys.read_bytes()]).keys) == 3
 
 
-@pytest.mark.parametrize("line", ["expires: 2027-13-01T00:00:00Z", "limits: {documents: .inf}", "limits: {burst: 0}"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "expires: 2027-13-01T00:00:00Z",
+        "expires: soon",
+        "scope: [global]",
+        "scopes: global",
+        "limits: {documents: .inf}",
+        "limits: {burst: 0}",
+        "limits: {burst: true}",
+        "limits: {per_hour: 3}",
+        "rights: []",
+        "rights: [root]",
+        "id: 3f9a12bc0d4",
+        "hash: sha256:0",
+        "tenant: a b",
+    ],
+)
 def test_a_key_with_a_value_that_cannot_be_is_refused(keys: Path, line: str) -> None:
     create_key(keys, Identity("acme", "ci", _READ))
     with pytest.raises(InvalidRequestError):
         parse_keys([keys.read_bytes() + f"  {line}\n".encode()])
+
+
+def test_what_no_server_would_read_is_not_written(keys: Path) -> None:
+    with pytest.raises(InvalidRequestError):
+        create_key(keys, Identity("a b", "ci", _READ))
+    assert not keys.exists()
+
+
+def test_a_file_has_each_id_once_and_no_scopes_of_a_service(keys: Path) -> None:
+    create_key(keys, Identity("acme", "ci", frozenset({Right.SERVICE})))
+    content = keys.read_bytes()
+    with pytest.raises(InvalidRequestError, match="twice"):
+        parse_keys([content + content.removeprefix(b"keys:\n")])
+    with pytest.raises(InvalidRequestError, match="service"):
+        parse_keys([content + b"  scopes: [global]\n"])
+
+
+def test_limits_of_less_than_one_thing_allow_one_and_times_without_an_offset_are_utc(keys: Path) -> None:
+    create_key(keys, Identity("acme", "ci", _READ))
+    lines = b"  limits: {documents: 0.5, per_second: 0.5}\n  expires: 2027-01-01T00:00:00\n"
+    (key,) = parse_keys([keys.read_bytes() + lines]).keys.values()
+    assert (key.identity.quota.documents, key.identity.quota.per_second) == (1, 0.5)
+    assert key.expires == datetime(2027, 1, 1, tzinfo=UTC)
+
+
+def test_a_key_is_accepted_until_it_expires_or_is_revoked_and_only_with_its_secret(keys: Path) -> None:
+    now = datetime.now(UTC)
+    expires = now + timedelta(hours=1)
+    key, token = create_key(keys, Identity("acme", "ci", _READ), expires)
+    wrong = f"{token[:-4]}AAAA"
+    assert read_key_file(keys).identify(token, now) == key.identity
+    revoke_key(keys, key.key_id)
+    revoked = read_key_file(keys)
+    later = datetime.now(UTC)
+    ring = KeyRing({key.key_id: key})
+    for given, keyring, at, problem in (
+        (token[:-1], ring, now, "malformed"),
+        (wrong, ring, now, "unknown"),
+        (wrong, ring, expires, "unknown"),
+        (token, KeyRing({}), now, "unknown"),
+        (token, ring, expires, "expired"),
+        (token, revoked, later, "unknown"),
+    ):
+        with pytest.raises(UnauthenticatedError) as caught:
+            keyring.identify(given, at)
+        assert caught.value.metadata == {"problem": problem}
 
 
 def test_keys_that_are_made_at_the_same_time_are_all_in_the_file(keys: Path) -> None:

@@ -680,7 +680,7 @@ class Restorations(Aggregate):
         add_chunks(connection, among(generations.c.document_key, keys) & IS_LIVE)
         values = {"live_generation": documents.c.deleted_generation, "deleted_generation": 0, "delete_time": None}
         connection.execute(update(documents).where(among(documents.c.document_key, keys)).values(values))
-        # The tasks of `begin` would remove the points, which stay now.
+        # The tasks of `begin` would only write the same points again.
         connection.execute(delete(outbox).where(among(outbox.c.id, restoration.tasks)))
         restored = SELECT_DOCUMENTS_OF_COLLECTION.where(among(documents.c.document_key, keys))
         given = {"tenant": tenant, "collection": name}

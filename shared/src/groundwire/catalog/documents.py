@@ -277,7 +277,7 @@ class Documents(Aggregate):
         with self._database.read() as connection:
             key = collection_key(connection, tenant, collection)
             if where is not None:
-                statement = statement.where(has_chunk_matching(key, where, include_hidden=include_hidden))
+                statement = statement.where(has_chunk_matching(key, where))
             if ingested_by is not None:
                 statement = statement.where(documents.c.ingestion_date <= epoch_ms(ingested_by))
             rows = connection.execute(statement, {"tenant": tenant, "collection": collection}).all()
@@ -293,7 +293,7 @@ class Documents(Aggregate):
                 IS_STORED,
             )
             if where is not None:
-                statement = statement.where(has_chunk_matching(key, where, include_hidden=True))
+                statement = statement.where(has_chunk_matching(key, where))
             return int(connection.execute(statement).scalar_one())
 
     @in_transaction

@@ -189,14 +189,13 @@ def _of_chunk(clause: Filter) -> Condition:
     return exists(select(literal(1)).select_from(chunk_pages).where(is_one))
 
 
-def has_chunk_matching(collection_key: int, where: Filter, *, include_hidden: bool) -> ColumnElement[bool]:
-    """Return the condition on `documents` for those of a collection with a chunk that matches.
+def has_chunk_matching(collection_key: int, where: Filter) -> ColumnElement[bool]:
+    """Return the condition on `documents` for those of a collection, live or deleted softly, with a chunk that matches.
 
-    `include_hidden` looks at the chunks of documents that were deleted softly, too.
+    A document has one generation of these states.
     """
-    states = ("LIVE", "DELETED") if include_hidden else ("LIVE",)
     keys = select(generations.c.generation_key).where(
-        generations.c.collection_key == collection_key, generations.c.state.in_(states)
+        generations.c.collection_key == collection_key, generations.c.state.in_(("LIVE", "DELETED"))
     )
     return documents.c.document_key.in_(select(chunks.c.document_key).where(chunks_matching(keys, where)))
 
