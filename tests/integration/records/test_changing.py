@@ -164,6 +164,13 @@ def test_an_unknown_id_deletes_nothing(keeping: Keeping) -> None:
     assert failure(keeping.client.delete_records, collection=keeping.collection).reason == "INVALID_FIELD"
 
 
+@pytest.mark.parametrize("where", [{}, {"$and": [{}]}, {"$not": {}}])
+def test_a_filter_without_a_condition_deletes_nothing(keeping: Keeping, where: dict[str, Any]) -> None:
+    keeping.put(memory("A note."))
+    assert failure(keeping.delete_where, where).violations[0].field == "filter"
+    assert keeping.texts() == ["A note."]
+
+
 def test_deleting_a_person_deletes_all_that_is_kept_of_it(keeping: Keeping) -> None:
     scope, in_short = "entity:ann", record_pb2.SummaryDetails(conversation_id=CONVERSATION)
     stays = keeping.put(memory("Of everybody."), memory("Of Ben.", scope="entity:ben"))

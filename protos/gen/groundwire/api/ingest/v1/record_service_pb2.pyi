@@ -512,7 +512,7 @@ class DeleteRecordsRequest(_message.Message):
 
     @_builtins.property
     def filter(self) -> _filter_pb2.Filter:
-        """Those that satisfy a filter."""
+        """Those that satisfy a filter; one without any condition is INVALID_ARGUMENT, so that nothing is deleted by mistake."""
 
     def __init__(
         self,

@@ -74,7 +74,7 @@ from groundwire.kernel.errors import (
     PermissionDeniedError,
 )
 from groundwire.kernel.exactly_once import Receipt
-from groundwire.kernel.filters import Filter
+from groundwire.kernel.filters import Filter, leaves
 from groundwire.kernel.identifiers import parse_collection_name
 from groundwire.kernel.identity import Right
 from groundwire.kernel.records import RecordLinks, StoredRecord, parse_record_id
@@ -332,6 +332,8 @@ class RecordServicer(record_grpc.RecordServiceServicer):
                 selection: Sequence[str] | Filter = parse_ids(request.ids.record_ids, "ids.record_ids", MAX_IDS)
             case "filter":
                 selection = parse_filter_message(request.filter)
+                if not any(leaves(selection)):
+                    raise InvalidRequestError.of("filter", "must have a condition; without one, it matches all records")
             case _:
                 raise InvalidRequestError.of("selection", "must be given: either ids or filter")
         return self.records.delete(
