@@ -238,6 +238,13 @@ def test_what_is_not_so_is_asked_of_a_sentence_that_denies() -> None:
     assert _best("What does the plan not cover?", *contents) == contents[1]
 
 
+def test_a_row_answers_by_the_cell_that_is_asked_for() -> None:
+    rows = "| Animal | Size | Range |\n|---|---|---|\n| Fox | 2 feet | the wood |\n| Owl | 1 foot | the barn |\n"
+    content = f"{rows}\nThe range of a fox and of an owl is told to be one of various kinds."
+    assert _best("What is the range of an owl?", content) == "Animal Owl: Size: 1 foot; Range: the barn"
+    assert _best("What is the colour of an owl?", content).startswith("The range")
+
+
 def test_a_person_beats_a_sentence_without_one() -> None:
     text = "Somebody founded the company here. In 1999 Ada founded the company."
     assert _best("Who founded the company?", text) == "In 1999 Ada founded the company."

@@ -90,6 +90,8 @@ _NOUN_PHRASE = re.compile(r"an? ", re.IGNORECASE)
 _NOUN_PHRASE_OR_VERB = re.compile(r"an? |[a-z]+[a-rt-z]s ", re.IGNORECASE)
 _DOES = re.compile(r"\bwhat do(?:es)? .* do\W*$", re.IGNORECASE)
 _SELF = re.compile(r"\b(?:I|me|my|mine|we|(?-i:us)|our|ours)\b", re.IGNORECASE)
+# What stands in front of a cell of a wide row: "Range: -32768 to +32767; Size: 2 bytes".
+_COLUMN = re.compile(r"(?:^|; |\()([^:;()]{1,40}): ")
 _SHOWN_BY_WORDS = frozenset({QuestionKind.EXAMPLE, QuestionKind.COMPARISON})
 _NAMED_KINDS = frozenset({QuestionKind.PERSON, QuestionKind.PLACE, QuestionKind.TIME})
 _FACT_KINDS = _NAMED_KINDS | {QuestionKind.QUANTITY}
@@ -240,6 +242,8 @@ def _form(question: Question, excerpt: Excerpt, headed: float, coverage: float) 
             return "whole_list", max(headed, coverage)
         case BlockKind.TABLE if excerpt.is_whole:
             return "unasked_column", 1.0
+        case BlockKind.TABLE:
+            return "asked_cell", float(_has_asked_cell(question, excerpt.text))
         case BlockKind.LIST_ITEM if excerpt.is_whole:
             is_steps = question.kind is QuestionKind.PROCEDURE and (excerpt.opens or _NUMBERED.search(excerpt.text))
             return ("whole_list", headed) if is_steps else ("unasked_list", 1.0)
@@ -247,6 +251,14 @@ def _form(question: Question, excerpt: Excerpt, headed: float, coverage: float) 
             is_label = len(words(excerpt.text)) < LABEL_WORDS and not excerpt.text.endswith(".")
             return "unasked_label", float(is_label)
     return "", 0.0
+
+
+def _has_asked_cell(question: Question, row: str) -> bool:
+    """Tell whether a row answers by one of its cells: `smallint: Range: -32768 to +32767` for the range of smallint."""
+    named, _, cells = row.partition(": ")
+    asked = set(question.stems).difference(content_stems(named))
+    columns = (content_stems(column) for column in _COLUMN.findall(cells))
+    return len(asked) < len(question.stems) and any(asked == set(column) for column in columns)
 
 
 def score_excerpts(question: Question, excerpts: Sequence[Excerpt], similarities: Sequence[float]) -> list[Scored]:

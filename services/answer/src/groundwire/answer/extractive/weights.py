@@ -39,6 +39,7 @@ class RankingWeights:
     whole_list: float = 0.09
     unasked_list: float = -0.05
     unasked_column: float = -0.20
+    asked_cell: float = 0.2
     joined: float = -0.02
     example: float = 0.07
     own: float = 0.25
