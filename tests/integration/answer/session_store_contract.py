@@ -130,7 +130,7 @@ class SessionStoreContract:
 
     async def test_idle_sessions_expire_whoever_reads_them(self, store: SessionStore, clock: SettableClock) -> None:
         made = await self._create(store, clock)
-        clock.advance(minutes=30, seconds=1)
+        clock.advance(minutes=30)
         assert (await store.get(TENANT, made.session_id)).state is SessionState.EXPIRED
         assert (await store.page(TENANT, ANY, None, 10))[0].state is SessionState.EXPIRED
         with pytest.raises(SessionExpiredError):

@@ -211,7 +211,7 @@ def test_parallel_turns_are_neither_lost_nor_swapped(catalog: Catalog, session: 
 
 @pytest.mark.requirement("S4-37")
 def test_an_idle_session_expires_and_is_removed_a_day_later(catalog: Catalog, session: Session) -> None:
-    catalog.clock.advance(minutes=30)
+    catalog.clock.advance(minutes=29, seconds=59)
     assert catalog.sessions.get(TENANT, ID).state is SessionState.CREATED
     catalog.clock.advance(seconds=1)
     expired = catalog.sessions.get(TENANT, ID)
@@ -219,7 +219,7 @@ def test_an_idle_session_expires_and_is_removed_a_day_later(catalog: Catalog, se
     with pytest.raises(SessionExpiredError):
         catalog.sessions.append(TENANT, ID, "", _exchange(catalog, 1))
     assert catalog.sessions.expire() == 0
-    catalog.clock.advance(hours=24)
+    catalog.clock.advance(hours=24, seconds=1)
     assert catalog.sessions.expire() == 1
     with pytest.raises(SessionNotFoundError):
         catalog.sessions.get(TENANT, ID)

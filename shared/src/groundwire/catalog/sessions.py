@@ -172,14 +172,14 @@ def to_session(row: RowMapping, steady_ms: int) -> Session:
     )
     # The time of day may be set, so what a session expires by is `active_steady`: see `SteadyTime.with_downtime_ms`.
     idle = timedelta(milliseconds=steady_ms - row["active_steady"])
-    if session.state is not SessionState.ENDED and idle > session.idle_timeout:
+    if session.state is not SessionState.ENDED and idle >= session.idle_timeout:
         return moved(session, SessionState.EXPIRED, session.expire_time)
     return session
 
 
 def in_state(state: SessionState, steady_ms: int) -> ColumnElement[bool]:
     """Return the condition on rows of sessions that `to_session` gives this state."""
-    stored, is_idle = sessions.c.state, steady_ms - sessions.c.active_steady > sessions.c.idle_timeout
+    stored, is_idle = sessions.c.state, steady_ms - sessions.c.active_steady >= sessions.c.idle_timeout
     if state is SessionState.EXPIRED:
         return or_(stored == state.value, and_(stored != SessionState.ENDED.value, is_idle))
     return stored == state.value if state is SessionState.ENDED else and_(stored == state.value, ~is_idle)
