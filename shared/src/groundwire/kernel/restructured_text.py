@@ -33,8 +33,9 @@ _DESCRIPTION = re.compile(
     r"(?P<rest>[^\n]*+(?:\n[ \t]*+\S[^\n]*+)*+)",
     re.MULTILINE,
 )
-# The term of a definition: some words above lines that are indented further.
+# The name of what is called is shown as `save()`, whatever it takes.
 _CALLED = re.compile(r"\([^\n]")
+# The term of a definition: some words above lines that are indented further.
 _TERM = re.compile(
     r"(?P<before>(?:\A|(?<=\n\n))(?P<indent>[ \t]*+)(?:``[^`\n]{1,100}+``|[`\w][\w`'/, -]{0,60}+(?<![\s,-])))"
     r"[ \t]*+\n"
