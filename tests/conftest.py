@@ -21,6 +21,14 @@ from tests.spare_processes import fork_to_order
 
 _IN_MEMORY = Path("/dev/shm")  # noqa: S108 - pytest makes a folder of its own in it
 _SPACE = 4 << 30
+_SPECIFICATIONS = (
+    "tests.conformance.durable_vector_store",
+    "tests.conformance.embedder",
+    "tests.conformance.server_vector_store",
+    "tests.conformance.vector_store",
+    "tests.integration.answer.session_store_contract",
+)
+"""Modules of tests that several files run; pytest makes only the assertions of `test_*.py` say what differed."""
 _LONGEST_FIRST = ("limits", "unit/vectorstores", "unit/embedders", "e2e", "conformance", "integration")
 """Folders of tests; the others are short."""
 _WITH_TORCH = frozenset(
@@ -58,12 +66,14 @@ _lost_workers: list[str] = []
 def pytest_configure(config: pytest.Config) -> None:
     """Let Ctrl-C reach what the tests start, keep what is compiled, put folders into memory, and notice lost workers.
 
-    Failures are logged in one colour: `rich`, which structlog uses where it is installed, takes a second for each.
+    Assertions of specifications explain themselves as those of tests do. Failures are logged in one colour: `rich`,
+    which structlog uses where it is installed, takes a second for each.
 
     A job in the background of a shell ignores Ctrl-C, and hands that down. Each catalog is synced when it is opened,
     written and closed, and a test waits for the disk as long as it computes. pytest-xdist replaces a worker that died,
     and waits for ever for the new one where the others had been told that no tests are left.
     """
+    pytest.register_assert_rewrite(*_SPECIFICATIONS)
     if getattr(config.option, "maxworkerrestart", "0") is None:
         config.option.maxworkerrestart = "0"
     signal.signal(signal.SIGINT, signal.default_int_handler)
