@@ -1,13 +1,17 @@
 """The store on a real Chroma server against the specifications."""
 
+import json
 import os
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import httpx
 import pytest
 
 from groundwire.kernel.budget import Budget
@@ -148,6 +152,90 @@ def test_a_server_that_swallows_connections_is_unavailable_long_before_the_time_
             store.collections(Budget())
         assert time.monotonic() - began < 10
     store.close()
+
+
+@contextmanager
+def proxy(server: ChromaServer, searches: list[tuple[int, bytes]]) -> Iterator[str]:
+    """Pass requests on to the server, except the first searches, each of which gets one of these answers."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            sent = self.rfile.read(int(self.headers.get("content-length", 0)))
+            if self.path.endswith("/query") and searches:
+                status, body = searches.pop(0)
+            else:
+                url = f"http://127.0.0.1:{server.port}{self.path}"
+                reply = httpx.request(
+                    self.command, url, content=sent, headers={"content-type": "application/json"}, timeout=30
+                )
+                status, body = reply.status_code, reply.content
+            self.send_response(status)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_GET = do_DELETE = do_POST  # noqa: N815 - the names that the base class looks for
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    listening = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=listening.serve_forever)
+    thread.start()
+    try:
+        yield f"chroma+http://127.0.0.1:{listening.server_port}"
+    finally:
+        listening.shutdown()
+        thread.join()
+        listening.server_close()
+
+
+def said_by_chroma(error: str, message: str) -> bytes:
+    return json.dumps({"error": error, "message": message}).encode()
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (500, said_by_chroma("InternalError", "Error executing plan: Internal error: Error finding id")),
+        (500, said_by_chroma("InternalError", "Error executing plan: Internal error: Error getting embedding")),
+        (429, said_by_chroma("RateLimitError", "too many requests")),
+        (502, b"<html>Bad Gateway</html>"),
+        (429, b"slow down"),
+    ],
+)
+def test_a_call_that_the_server_fails_is_made_again_up_to_twice(server: ChromaServer, status: int, body: bytes) -> None:
+    vectors = unit_vectors(20)
+    answers = [(status, body)] * 2
+    with proxy(server, answers) as url:
+        store = open_vector_store(url, data_dir=Path())
+        store.create_collection(NAME, DIMENSIONS, Budget())
+        store.upsert(NAME, batch(range(1, 21), vectors), Budget())
+        assert found(store, vectors[6], 1) == [7]
+        assert answers == []
+        answers += [(status, body)] * 3
+        with pytest.raises(StoreUnavailableError):
+            store.search(NAME, vectors[6], 1, Budget())
+        assert answers == []
+        store.drop_collection(NAME, Budget())
+        store.close()
+
+
+@pytest.mark.parametrize("body", [said_by_chroma("InvalidArgumentError", "no such field"), b"<html>Bad Request</html>"])
+def test_a_call_that_the_server_refuses_is_not_made_again(server: ChromaServer, body: bytes) -> None:
+    vectors = unit_vectors(2)
+    answers = [(400, body)] * 2
+    with proxy(server, answers) as url:
+        store = open_vector_store(url, data_dir=Path())
+        store.create_collection(NAME, DIMENSIONS, Budget())
+        store.upsert(NAME, batch([1, 2], vectors), Budget())
+        with pytest.raises(StoreUnavailableError):
+            store.search(NAME, vectors[1], 1, Budget())
+        assert len(answers) == 1
+        store.drop_collection(NAME, Budget())
+        store.close()
 
 
 def test_a_collection_with_another_metric_is_refused(server: ChromaServer) -> None:

@@ -36,7 +36,6 @@ from groundwire.vectorstores.stored_fields import Stored
 
 _SCHEMES = ("chroma+http", "chroma+https")
 _PORT = 8000
-_DELETED_MEANWHILE = "Error finding id"
 _BUSY = 429
 _SERVER_ERROR = 500
 # TCP retries at growing intervals: after this long a new attempt finds a server that is back sooner.
@@ -116,17 +115,19 @@ def close_server(client: Any) -> None:
 
 
 def is_transient(error: Exception) -> bool:
-    """Tell whether a retry may succeed: the connection failed, or the server is overloaded.
+    """Tell whether a retry may succeed: the connection failed, the server is overloaded, or it failed itself.
 
-    So does a search that met a deletion: the server found a record in its graph and then no longer in its rows.
+    It does where a search meets a deletion: it found a record in its graph and then no longer in its rows.
     """
     import httpx  # noqa: PLC0415 - comes with the library
-    from chromadb.errors import InternalError  # noqa: PLC0415 - only the engine asked for
+    from chromadb.errors import ChromaError  # noqa: PLC0415 - only the engine asked for
 
-    if isinstance(error, InternalError):
-        return _DELETED_MEANWHILE in str(error)
-    if isinstance(error, httpx.HTTPStatusError):
-        return error.response.status_code == _BUSY or error.response.status_code >= _SERVER_ERROR
+    # The library hides the status of an answer that is not in its own form, a proxy's, behind a bare Exception.
+    for each in (error, error.__context__):
+        if isinstance(each, ChromaError):
+            return each.code() == _BUSY or each.code() >= _SERVER_ERROR
+        if isinstance(each, httpx.HTTPStatusError):
+            return each.response.status_code == _BUSY or each.response.status_code >= _SERVER_ERROR
     return isinstance(error, httpx.TransportError) and not isinstance(error, httpx.TimeoutException)
 
 
