@@ -430,6 +430,27 @@ def test_what_this_document_is_about_needs_one_document(client: GroundwireClient
     assert {citation.source for citation in chosen.citations} == {"modules.md"}
 
 
+def test_what_is_said_of_a_setting_is_not_said_of_another(client: GroundwireClient) -> None:
+    client.create_collection(collection="settings")
+    rest = "<p>If a line is busy, a caller hears a tone and tries again some minutes later, as callers always do.</p>" * 3
+    page = (
+        "<h1>Settings</h1><dl>"
+        "<dt>max_lines (integer)<dd><p>The number of lines that may be open at once.</p>"
+        f"<p>The default is twelve lines.</p>{rest}"
+        "<dt>reserved_lines (integer)<dd><p>The number of lines kept for operators, less than max_lines.</p>"
+        f"<p>The default is two lines.</p>{rest}</dl>"
+    )
+    client.ingest_document(collection="settings", source_uri="settings.html", content=page.encode())
+    for name, default in (("max_lines", "twelve"), ("reserved_lines", "two")):
+        answer = client.ask(collection="settings", question=f"What is the default of {name}?").answer
+        assert answer.content.startswith(f"{name} (integer): The default is {default} lines.")
+        assert [citation.quote for citation in answer.citations[:2]] == [
+            f"The default is {default} lines.",
+            f"{name} (integer)",
+        ]
+        assert client.verify_citations(citations=answer.citations).all_verified
+
+
 def test_the_newer_of_two_documents_that_disagree_is_quoted(client: GroundwireClient) -> None:
     client.create_collection(collection="policies")
     for name, date, days in (("old.md", "2021-04-01", 20), ("new.md", "2024-04-01", 25), ("undated.md", "", 30)):

@@ -149,6 +149,31 @@ def test_a_long_list_is_quoted_item_by_item_only() -> None:
     assert [excerpt.is_whole for excerpt in _find(content)] == [False] * 13
 
 
+def test_a_long_item_that_explains_a_term_is_quoted_by_sentences_with_the_term() -> None:
+    first = "`max_foxes` (integer): The most foxes that may live in one den."
+    filler = f"They share {'a lot and ' * 20}all of it."
+    content = f"- {first}\n  {filler}\n  The default is seven foxes.\n- A short item. It has two sentences."
+    found = _find(content)
+    assert [excerpt.text for excerpt in found] == [
+        "max_foxes (integer): The most foxes that may live in one den.",
+        f"max_foxes (integer): {filler}",
+        "max_foxes (integer): The default is seven foxes.",
+        "A short item. It has two sentences.",
+        found[-1].text,
+    ]
+    assert found[-1].is_whole
+    assert (_quoted(found[0]), found[0].header) == (first, ())
+    ((passage, start, end),) = found[2].header
+    assert passage.content[start:end] == "`max_foxes` (integer)"
+    assert _quoted(found[2]) == "The default is seven foxes."
+
+
+def test_an_item_that_explains_no_term_is_quoted_by_sentences_where_it_is_too_long_to_be_quoted_whole() -> None:
+    medium, long = (" ".join(f"Foxes number {n} eat mice." for n in range(1, count)) for count in (20, 40))
+    assert _texts(f"- {medium}") == [medium]
+    assert _texts(f"- {long}") == [f"Foxes number {n} eat mice." for n in range(1, 40)]
+
+
 def test_the_emphasis_that_opens_a_list_item_is_not_torn() -> None:
     (excerpt,) = _find("- **No surprises.** Nothing is downloaded here.")
     assert excerpt.text == "No surprises. Nothing is downloaded here."

@@ -101,13 +101,24 @@ def test_links_to_other_pages_are_no_text(attribute: str) -> None:
     assert text_of(page) == "Tides rise."
 
 
-def test_a_term_and_its_meaning_are_one_line() -> None:
+def test_a_term_and_what_explains_it_are_one_line() -> None:
     html = (
         "<dl><dt>Den:<dd><p>where a fox sleeps</p><p>It is dark.</p><dt>Earth<dt>Sett<dd>a den of others"
         "<dt>Kit<dd><ul><li>young</ul><dt>Last</dl><p>End"
     )
     assert text_of(html) == (
-        "Den: where a fox sleeps\n\nIt is dark.\n\nEarth, Sett: a den of others\n\n- Kit: young\n\nLast\n\nEnd"
+        "- Den: where a fox sleeps\n  It is dark.\n\nEarth, Sett: a den of others\n\n- Kit: young\n\nLast\n\nEnd"
+    )
+
+
+def test_what_explains_a_term_in_several_blocks_is_an_item_that_shows_where_it_ends() -> None:
+    html = (
+        "<dl><dt>Den<dd><p>Of foxes.</p><ul><li>dark<li>dry</ul><p>It is old.</p><dt>Sett<dd><p>Of others.</p></dl>End."
+        "<dl><dd><p>No term.</p><p>Plain.</p></dl><dl><dt>Earth<dd><h2>Soil</h2><p>Deep.</p><p>Dark.</p></dl>"
+    )
+    assert text_of(html) == (
+        "- Den: Of foxes.\n  - dark\n  - dry\n  It is old.\n\nSett: Of others.\n\nEnd.\n\nNo term.\n\nPlain."
+        "\n\nEarth\n\n## Soil\n\nDeep.\n\nDark."
     )
 
 

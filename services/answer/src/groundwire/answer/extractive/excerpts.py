@@ -20,6 +20,8 @@ from groundwire.kernel.words import content_stems, words
 
 MIN_WORDS = 3
 MAX_CHARS = 700
+MAX_ITEM_CHARS = 300
+"""Length up to which an item that explains a term is quoted whole."""
 MAX_CODE_CHARS = 900
 """Shorter ones are labels, longer ones are no sentences."""
 MAX_LIST_ITEMS = 12
@@ -41,7 +43,7 @@ class Excerpt:
     `field_of` says what a field of the head of a document is about, empty for all else: its first fields.
     `heading` is the nearest one above. `opens` tells the first of a section, which most often says what it is about.
     `place` counts the excerpts that can be read one after the other. `header` is where the header of a table row
-    stands. `is_whole` tells a whole list or the first column of a table from one item of it, `is_joined` a sentence
+    stands, or the term that an item explains in more than this sentence. `is_whole` tells a whole list or the first column of a table from one item of it, `is_joined` a sentence
     that comes with the one before. `leans` says that it opens with something that only text before it explains, which
     is not part of the excerpt.
     """
@@ -103,6 +105,8 @@ _ONLY_INTRODUCES = re.compile(
     re.IGNORECASE,
 )
 _MIN_FIELDS = 3
+# What an item explains: `max_connections (integer): ...`.
+_ITEM_TERM = re.compile(r"(?P<term>[^:.\n]{2,60}):\s")
 _OF_WRITERS = re.compile(r"(?:author|creator|writer|by|editor)s?:", re.IGNORECASE)
 _DIRECTIVE = re.compile(r"\{\{[^{}]*+\}\}")
 _EDITORIAL = re.compile(
@@ -335,9 +339,14 @@ class _Reader:
             entries[-1].append(item)
         ranges = [self._with_emphasis(entry[0].start, entry[-1].end) for entry in entries]
         texts = [self._plain(start, end) for start, end in ranges]
-        for (start, end), text in zip(ranges, texts, strict=True):
+        for entry, (start, end), text in zip(entries, ranges, texts, strict=True):
             is_topic = _TOPIC.match(text) is not None and not ends_sentence(text)
-            if _is_statement(text) and not is_topic and not text.endswith(":") and not self._is_link(start, end):
+            if is_topic or text.endswith(":") or self._is_link(start, end):
+                continue
+            term = _ITEM_TERM.match(self._content, entry[0].start, entry[0].end)
+            if len(entry) > 1 and len(text) > (MAX_ITEM_CHARS if term else MAX_CHARS):
+                yield from self._said_of(entry, term, about)
+            elif _is_statement(text):
                 yield Excerpt(self.passage, BlockKind.LIST_ITEM, start, end, text, about, leans=_leans(text))
         numbers = [_NUMBERED.search(self._content[max(0, start - _LONGEST_MARK) : start]) for start, _ in ranges]
         marks = [f"{number[1]}." if number else "-" for number in numbers]
@@ -348,6 +357,21 @@ class _Reader:
             first = ranges[0][0] - len(numbers[0][0]) if numbers[0] else items[0].start
             start, end = intro_start if intro else first, items[-1].end
             yield Excerpt(self.passage, BlockKind.LIST_ITEM, start, end, whole, self._heading, is_whole=True)
+
+    def _said_of(self, entry: Sequence[Sentence], term: re.Match[str] | None, about: str) -> Iterator[Excerpt]:
+        """Yield the sentences of a long item one by one, each with the term that the item explains."""
+        kind = BlockKind.LIST_ITEM
+        for each in entry:
+            text = self._plain(each.start, each.end)
+            if not _is_statement(text):
+                continue
+            if term is None or each is entry[0]:
+                yield Excerpt(self.passage, kind, each.start, each.end, text, about, leans=_leans(text))
+                continue
+            label = self._plain(*term.span("term"))
+            header = ((self.passage, *term.span("term")),)
+            shown = f"{label}: {text}"
+            yield Excerpt(self.passage, kind, each.start, each.end, shown, f"{about} {label}", header=header)
 
     def _introduction(self, lead_in: Sentence | None, start: int) -> tuple[str, int]:
         """Return what introduces a list or code at `start`, empty if nothing does, and where that begins.

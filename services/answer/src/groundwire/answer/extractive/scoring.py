@@ -189,7 +189,9 @@ def _parts(question: Question, weights: Mapping[str, float], excerpt: Excerpt, c
     source = passage.content[excerpt.start : excerpt.end]
     path = f"{passage.title}. {passage.chapter}. {passage.section}. {excerpt.heading}"
     headed = covered(weights, question.stems_of(path))
-    definition = definition_match(question, excerpt.text, source)
+    # What follows the first sentence of an item says more about its term, not what that is.
+    is_behind_term = excerpt.kind is BlockKind.LIST_ITEM and excerpt.header
+    definition = definition_match(question, source if is_behind_term else excerpt.text, source)
     # "# Mpmath", and below it "A library for …"; "save()", and below it "Writes the record …".
     is_named_above = bool(question.subject) and set(content_stems(excerpt.heading)) == set(question.subject)
     says_what = _NOUN_PHRASE if _DOES.search(question.text) is None else _NOUN_PHRASE_OR_VERB

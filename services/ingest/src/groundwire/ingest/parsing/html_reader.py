@@ -202,7 +202,10 @@ class HtmlText:
         self._table = _Table()
         self._term = ""
         self._inline: list[str] = []
+        # For each open list the number of its last item, None where they have none.
         self._lists: list[int | None] = []
+        # For each open `dd` whether it is an item of a list.
+        self._described: list[bool] = []
         self._marker = ""
         self._pre = 0
         self._cell_depth = 0
@@ -267,6 +270,8 @@ class HtmlText:
                 self._lists.append(0 if tag == "ol" else None)
             elif tag == "li":
                 self._begin_item()
+            elif tag == "dd":
+                self._begin_description(node)
             elif tag == "pre":
                 self._pre += 1
             elif tag in _CELLS and not (self._tables and self._tables[-1]):
@@ -306,6 +311,10 @@ class HtmlText:
                 self._table = _Table()
             case "dl":
                 self._end_terms()
+            case "dd":
+                if self._described.pop():
+                    self._lists.pop()
+                    self._marker = ""
             case "li":
                 self._marker = ""
             case "ul" | "ol" | "menu" | "dir" if self._lists:
@@ -328,6 +337,15 @@ class HtmlText:
         if number is not None:
             self._lists[-1] = number + 1
             self._marker = f"{number + 1}. "
+
+    def _begin_description(self, node: Any) -> None:
+        """Make what describes a term in several blocks an item, so that it shows where the last of them ends."""
+        blocks = [child.tag for child in node.iter() if child.tag in _ENDS_LINE]
+        is_item = bool(self._term) and len(blocks) > 1 and _HEADINGS.keys().isdisjoint(blocks)
+        self._described.append(is_item)
+        if is_item:
+            self._lists.append(None)
+            self._begin_item()
 
     def _flush(self) -> None:
         """End the paragraph, item or line that was being collected."""
