@@ -432,7 +432,7 @@ def test_what_this_document_is_about_needs_one_document(client: GroundwireClient
 
 def test_what_is_said_of_a_setting_is_not_said_of_another(client: GroundwireClient) -> None:
     client.create_collection(collection="settings")
-    rest = "<p>If a line is busy, a caller hears a tone and tries again some minutes later, as callers always do.</p>" * 3
+    rest = "<p>If a line is busy, a caller hears a tone and tries again some minutes later, as most do.</p>" * 3
     page = (
         "<h1>Settings</h1><dl>"
         "<dt>max_lines (integer)<dd><p>The number of lines that may be open at once.</p>"

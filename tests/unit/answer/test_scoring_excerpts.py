@@ -42,6 +42,7 @@ def test_operators_are_words_of_a_question() -> None:
         ("The copay plan, which you choose once a year, is a fixed fee.", 1.0),
         ("A copay is another kind of fee.", 1.0),
         ("Ask for your copay, which is a fixed fee.", 0.7),
+        ("Copays, in which you pay part of each bill", 0.7),
         ("Nobody can waive a copay\u2014a fee that is fixed.", 0.7),
         ("Deductibles, copays, and coinsurance are a part of the cost.", 0.3),
         ("Copays are a great way to save money.", 0.3),

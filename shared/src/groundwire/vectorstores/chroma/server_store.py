@@ -124,10 +124,9 @@ def is_transient(error: Exception) -> bool:
 
     # The library hides the status of an answer that is not in its own form, a proxy's, behind a bare Exception.
     for each in (error, error.__context__):
-        if isinstance(each, ChromaError):
-            return each.code() == _BUSY or each.code() >= _SERVER_ERROR
-        if isinstance(each, httpx.HTTPStatusError):
-            return each.response.status_code == _BUSY or each.response.status_code >= _SERVER_ERROR
+        if isinstance(each, ChromaError | httpx.HTTPStatusError):
+            status: int = each.code() if isinstance(each, ChromaError) else each.response.status_code
+            return status == _BUSY or status >= _SERVER_ERROR
     return isinstance(error, httpx.TransportError) and not isinstance(error, httpx.TimeoutException)
 
 

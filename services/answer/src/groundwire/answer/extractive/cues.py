@@ -159,8 +159,8 @@ _PRAISE = re.compile(
     r"|valuable|useful|helpful|powerful|popular|common|similar|perfect)\b",
     re.IGNORECASE,
 )
-# "Be aware of the formulary, which is a list of medications"; the same with a dash.
-_APPOSITION = re.compile(r"(?:, which (?:is|are|was|were) |\u2014)(?=(?:an?|the|any) )")
+# "Be aware of the formulary, which is a list of medications"; the same with a dash; "Race conditions, in which …".
+_APPOSITION = re.compile(r"(?:, which (?:is|are|was|were) |\u2014)(?=(?:an?|the|any) )|, in which ")
 # Words that say of what kind a thing is: "the match statement" for `match`, "the String type" for `String`.
 _KINDS = frozenset(
     content_stems(

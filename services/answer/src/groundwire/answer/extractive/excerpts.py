@@ -43,9 +43,9 @@ class Excerpt:
     `field_of` says what a field of the head of a document is about, empty for all else: its first fields.
     `heading` is the nearest one above. `opens` tells the first of a section, which most often says what it is about.
     `place` counts the excerpts that can be read one after the other. `header` is where the header of a table row
-    stands, or the term that an item explains in more than this sentence. `is_whole` tells a whole list or the first column of a table from one item of it, `is_joined` a sentence
-    that comes with the one before. `leans` says that it opens with something that only text before it explains, which
-    is not part of the excerpt.
+    stands, or the term that an item explains in more than this sentence. `is_whole` tells a whole list or the first
+    column of a table from one item of it, `is_joined` a sentence that comes with the one before. `leans` says that it
+    opens with something that only text before it explains, which is not part of the excerpt.
     """
 
     passage: Passage

@@ -52,7 +52,6 @@ _COOKIES = re.compile(
 )
 _BLOCKS = frozenset(_BLOCK_NAMES.split())
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
-_LISTS = frozenset({"ul", "ol", "menu", "dir"})
 _CELLS = frozenset({"td", "th"})
 _ENDS_LINE = _BLOCKS | _CELLS | {*_HEADINGS, "pre"}
 _MAX_STEPS = 50
@@ -263,20 +262,25 @@ class HtmlText:
             self._cell_depth += tag in _CELLS
             if tag in _ENDS_LINE:
                 self._inline.append(" ")
-        else:
-            if tag in _ENDS_LINE:
-                self._flush()
-            if tag in _LISTS:
-                self._lists.append(0 if tag == "ol" else None)
-            elif tag == "li":
-                self._begin_item()
-            elif tag == "dd":
-                self._begin_description(node)
-            elif tag == "pre":
-                self._pre += 1
-            elif tag in _CELLS and not (self._tables and self._tables[-1]):
-                self._cell_depth = 1
+        elif tag in _ENDS_LINE:
+            self._flush()
+            self._begin_block(node)
         return True
+
+    def _begin_block(self, node: Any) -> None:
+        match node.tag:
+            case "ol":
+                self._lists.append(0)
+            case "ul" | "menu" | "dir":
+                self._lists.append(None)
+            case "li":
+                self._begin_item()
+            case "dd":
+                self._begin_description(node)
+            case "pre":
+                self._pre += 1
+            case "td" | "th" if not (self._tables and self._tables[-1]):
+                self._cell_depth = 1
 
     def _leave(self, node: Any) -> None:
         tag = node.tag
