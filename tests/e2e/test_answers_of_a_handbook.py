@@ -430,6 +430,21 @@ def test_what_this_document_is_about_needs_one_document(client: GroundwireClient
     assert {citation.source for citation in chosen.citations} == {"modules.md"}
 
 
+def test_the_head_of_a_document_that_a_question_names_is_read_however_much_the_rest_is_like_the_question(
+    client: GroundwireClient,
+) -> None:
+    client.create_collection(collection="long")
+    head = "RFC: 7\nTitle: A Register of Winds\nAuthor: Ada Lovelace\nStatus: Final\nCreated: 4 May 2019\n"
+    rest = "\n\n".join(
+        f"## RFC 7, case {n}\n\nThe editors of RFC 7 asked when the wind of case {n} was seen and who wrote that down."
+        for n in range(1, 40)
+    )
+    client.ingest_document(collection="long", source_uri="rfc-0007.md", text=f"{head}\n{rest}\n")
+    answer = client.ask(collection="long", question="When was RFC 7 created?").answer
+    assert answer.content == "Created: 4 May 2019 [1]"
+    assert client.ask(collection="long", question="Who wrote RFC 7?").answer.content == "Author: Ada Lovelace [1]"
+
+
 def test_what_is_said_of_a_setting_is_not_said_of_another(client: GroundwireClient) -> None:
     client.create_collection(collection="settings")
     rest = "<p>If a line is busy, a caller hears a tone and tries again some minutes later, as most do.</p>" * 3

@@ -459,7 +459,8 @@ class Answerer:
             with suppress(InvalidFilterError):
                 retrieval = await self._retriever.retrieve(replace(search, named_like=name.patterns))
                 if passages := tuple(each for each in retrieval.passages if name.names(each)):
-                    return Retrieval(passages, retrieval.report)
+                    # Its head, with its author and date, is like no question.
+                    return await self._with_openings(search, Retrieval(passages, retrieval.report))
         if document == "":
             search = replace(search, summary_of="")
         with Step("answer.search"):

@@ -385,7 +385,8 @@ class Support:
         name = f"{passage.source_uri} {passage.title} {_document_name(passage)}"
         place = f"{name} {passage.chapter} {passage.section_heading}"
         # A field says nothing of what else its passage names.
-        around = f"{place} {item.excerpt.about} {text if item.excerpt.field_of else passage.content}"
+        field_of = item.excerpt.field_of
+        around = f"{place} {field_of} {text}" if field_of else f"{place} {item.excerpt.about} {passage.content}"
         # Who, when or how many is said of what stands right there.
         near = f"{place} {item.excerpt.about} {text}" if question.kind in _FACT_KINDS else around
         # "Two conditions" asks for no passage that counts them: only numbers in digits are names of things.
@@ -429,8 +430,6 @@ class Support:
             "missing_quantity": float(lacks_kind and question.kind is QuestionKind.QUANTITY),
             "missing_reason": float(lacks_kind and question.kind is QuestionKind.REASON),
             "missing_step": float(lacks_kind and question.kind is QuestionKind.PROCEDURE and is_prose),
-            "asked_field": float(
-                bool(item.excerpt.field_of) and item.coverage == 1.0 and answers_as_field(question, item.excerpt)
-            ),
+            "asked_field": float(bool(field_of) and item.coverage == 1.0 and answers_as_field(question, item.excerpt)),
             "lead": min(MAX_LEAD, item.score - max(rivals, default=item.score)),
         }
