@@ -87,6 +87,20 @@ def test_content_controls_and_text_boxes_are_read_once() -> None:
         "</mc:AlternateContent></w:r></w:p>"
     )
     assert read(body(xml)).text == "Control\n\nAnchor\n\nIn the box"
+    paragraph = xml[xml.rindex("<w:p><w:r><w:t>Anchor") :]
+    cell = "<w:tc><w:p><w:r><w:t>Cell</w:t></w:r></w:p></w:tc>"
+    table = f"<w:tbl><w:tr><w:tc>{paragraph}</w:tc>{cell}</w:tr></w:tbl>"
+    assert read(body(table)).text == "| Anchor In the box | Cell |"
+
+
+def test_raised_numbers_stay_apart() -> None:
+    def run(text: str, kind: str) -> str:
+        return f'<w:r><w:rPr><w:vertAlign w:val="{kind}"/></w:rPr><w:t>{text}</w:t></w:r>'
+
+    xml = (
+        f"<w:p>{run('10', 'baseline')}{run('-3', 'superscript')}{run('2', 'subscript')}{run('th', 'superscript')}</w:p>"
+    )
+    assert read(body(xml)).text == "10⁻³2th"
 
 
 def test_properties_are_read_and_what_libraries_write_is_not() -> None:

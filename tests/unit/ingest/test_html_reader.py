@@ -37,6 +37,9 @@ def test_entities_are_decoded_and_controls_are_replaced() -> None:
 def test_lists_keep_their_markers_numbers_and_depth() -> None:
     html = "<ul><li>One<li><p>Two</p><p>more</p><ol><li>a</li><li>b</li></ol></li></ul><p>End"
     assert text_of(html) == "- One\n- Two\n  more\n  1. a\n  2. b\n\nEnd"
+    assert text_of("<ol start=4><li>a<li value=7>b<li>c<li value=x>d</ol><ol start=''><li>e") == (
+        "4. a\n7. b\n8. c\n9. d\n1. e"
+    )
 
 
 @pytest.mark.parametrize(
@@ -55,7 +58,23 @@ def test_what_no_reader_of_the_page_reads_is_no_text(noise: str) -> None:
     assert text_of(f"{noise}{page}") == "Cookies are small files."
 
 
-@pytest.mark.parametrize("frames", ['<frameset><frame src="a.html"></frameset>', '<iframe src="a.html"></iframe>'])
+def test_a_page_is_read_whatever_scripts_say_about_all_of_it() -> None:
+    page = '<html class="has-cookie-banner"><body class="toc" style="display: none" hidden><p>Tides rise.</p></body>'
+    assert text_of(page) == "Tides rise."
+
+
+def test_what_xhtml_closes_in_its_own_tag_holds_nothing_that_follows() -> None:
+    page = '<?xml version="1.0"?><html><head><title/><script src="a.js" /></head><body>A <a id="b>"/>tide<br/>rises.'
+    assert text_of(page) == "A tide\nrises."
+    assert text_of(f"<p>Tides <svg>{'<path/>' * (MAX_DEPTH + 1)}</svg>rise.</p>") == "Tides rise."
+    # The slash belongs to the attribute.
+    assert text_of("<div class=toc/><p>Foxes eat mice.</p></div><nav id=a/>Home</nav>") == "Foxes eat mice."
+
+
+@pytest.mark.parametrize(
+    "frames",
+    ['<frameset><frame src="a.html"><noframes><p>Old.</noframes></frameset>', '<iframe src="a.html"></iframe>'],
+)
 def test_a_page_of_frames_is_refused_saying_so(frames: str) -> None:
     with pytest.raises(EmptyDocumentError, match="ingest the pages that its frames show"):
         read_html(frames.encode(), "content")
@@ -123,6 +142,14 @@ def test_preformatted_text_keeps_its_lines_as_one_block() -> None:
     assert [found.text[start:end] for start, end in found.outline.verbatim] == ["```\n  a\n\n  b < c\n```"]
     assert read_html(b"<pre>a ``` b</pre>", "content").text == "````\na ``` b\n````"
     assert read_html(b"<ol><li><pre>a\nb</pre></ol>", "content").text == "1. a\nb"
+
+
+def test_blocks_in_preformatted_text_have_lines_of_their_own() -> None:
+    assert text_of("<pre><div>a</div><div>b\n</div><p>c</p></pre>") == "```\na\nb\nc\n```"
+    rfc = "<pre>Of Tides\n\n<span><h2>1. Ebb</h2></span>\n   It falls.\n<table><tr><td>a<td>b</table>End</pre>"
+    found = read_html(rfc.encode(), "content")
+    assert found.text == ("```\nOf Tides\n```\n\n## 1. Ebb\n\n```\n   It falls.\n```\n\n| a | b |\n\n```\nEnd\n```")
+    assert [heading.text for heading in found.outline.headings] == ["1. Ebb"]
 
 
 def test_the_head_becomes_properties() -> None:
@@ -228,3 +255,14 @@ def test_looking_at_the_elements_takes_linear_time(bit: str) -> None:
             read_html(html.encode(), "content")
 
     assert growth(lambda n: "<p>Tides.</p>" + bit * n, read, 10_000) < LINEAR
+
+
+def test_a_table_of_one_long_row_takes_linear_time() -> None:
+    def page(n: int) -> str:
+        return f"<table><tr>{'<td>a' * n}{'<tr><td>a' * n}</table>"
+
+    assert growth(page, text_of, 2000) < LINEAR
+
+
+def test_cells_of_many_rows_and_columns_make_no_more_than_a_hundred_columns_of_them() -> None:
+    assert len(text_of(f"<table>{'<tr><td rowspan=99 colspan=99>x' * 500}</table>")) < 500 * 1000

@@ -155,7 +155,18 @@ def test_any_html_keeps_its_length(source: str) -> None:
 
 @pytest.mark.alone
 @pytest.mark.parametrize(
-    "part", [*PARTS, "<td", "<td>\n\n", "<h1><b>", "<dt> </dt>", "<pre><b>", "<table><td>", "`<a>"]
+    "part",
+    [
+        *PARTS,
+        "<td",
+        "<td>\n\n",
+        "<h1><b>",
+        "<dt> </dt>",
+        "<pre><b>",
+        "<table><td>",
+        "`<a>",
+        "<td rowspan=99 colspan=99>x<tr>",
+    ],
 )
 def test_the_time_is_linear_in_the_length(part: str) -> None:
     started = time.perf_counter()

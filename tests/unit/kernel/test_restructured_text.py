@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from groundwire.kernel.restructured_text import read_rst, without_roles
 from groundwire.kernel.sentences import BlockKind
+from tests.growth import LINEAR, growth
 
 SIMPLE = (
     "====== ===== ======\n"
@@ -114,6 +115,27 @@ def test_what_only_announces_code_is_not_read() -> None:
     ]
 
 
+def test_code_is_read_as_it_is() -> None:
+    lines = [".. image:: fox.png", ".. class:: Fox(den)", "", "SELECT", "    prey,", '"""', "####", "::", "|fox| |owl|"]
+    code = "\n    ".join(lines)
+    text = f"Write::\n\n    {code}\n\nEnd.\n"
+    assert _read(text) == [(BlockKind.PROSE, "Write::"), (BlockKind.CODE, code), (BlockKind.PROSE, "End.")]
+    session = ">>> for fox in den:\n...     feed(fox)\n...\nfed"
+    assert _read(session) == [(BlockKind.CODE, session)]
+
+
+def test_line_ends_of_windows_change_nothing() -> None:
+    text = f"Tides\n~~~~~\n\n.. note::\n\n   Ebb.\n\nflow\n   The sea rises.\n\n::\n\n   a = 1\n   b = 2\n\n{SIMPLE}"
+
+    def words(source: str) -> list[tuple[BlockKind, list[str]]]:
+        return [(kind, shown.replace("-", "").split()) for kind, shown in _read(source)]
+
+    assert [kind for kind, _ in words(text)] == [
+        *(BlockKind.HEADING, BlockKind.PROSE, BlockKind.PROSE, BlockKind.CODE, BlockKind.TABLE)
+    ]
+    assert words(text.replace("\n", "\r\n")) == words(text.replace("\n", "\r")) == words(text)
+
+
 def test_what_begins_indented_is_code_only_if_it_looks_like_it() -> None:
     assert _read("    seals = read(path)\n")[0][0] is BlockKind.CODE
     assert _read("    Optional (:attr:`blank=True <a.blank>`). At most ten.\n")[0][0] is BlockKind.PROSE
@@ -129,6 +151,13 @@ _LINES = [
     *("== ==", "=== == =", "a  b", "   b", "", "+-+-+", "+=+=+", "|a|b|", "| | b|", ".. class:: A(b)", "    text"),
     *("::", "term", "``x``", ">>> x", "- item", "=====", "~~~~", ".. note::", "|x|", "::\r"),
 ]
+
+
+@pytest.mark.parametrize(
+    ("border", "row"), [("+-", "+-+-+\n"), ("+-", "|a|b|\n"), ("== ", "a  b\n"), ("", "+-+\n|a|\n"), ("", "= =\na\n\n")]
+)
+def test_tables_take_linear_time(border: str, row: str) -> None:
+    assert growth(lambda n: f"{border * n}+\n{row * n}", read_rst, 1000) < LINEAR
 
 
 @given(st.lists(st.sampled_from(_LINES), max_size=12))

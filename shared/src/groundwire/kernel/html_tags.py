@@ -27,6 +27,8 @@ _ENDS_LINE = re.compile(
 )
 _CODE_TAG = re.compile(r"</?code\b[^<>]*+>", re.IGNORECASE)
 _BLANK_LINE = re.compile(r"\n[ \t]*+\r?\n")
+# Cells that span a hundred rows and columns would fill a hundred rows of ten thousand cells.
+_MOST_COLUMNS = 100
 _SPAN = re.compile(r"\b(col|row)span\s*+=\s*+[\"']?(\d{1,2})\b", re.IGNORECASE)
 _NO_LINE_END = re.compile(r"[^\r\n]")
 _Range: TypeAlias = tuple[int, int]
@@ -206,7 +208,7 @@ class _Translation:
                 self._reaching[len(row)] -= 1
                 row.append("")
             spans = {kind.lower(): int(number) for kind, number in _SPAN.findall(cell[3])}
-            columns = range(len(row), len(row) + max(1, spans.get("col", 1)))
+            columns = range(len(row), max(len(row) + 1, min(_MOST_COLUMNS, len(row) + spans.get("col", 1))))
             self._reaching |= dict.fromkeys(columns, spans.get("row", 1) - 1)
             row += [_on_one_line(text).replace("|", "\\|"), *[""] * (len(columns) - 1)]
         line = "|" + "|".join(row)

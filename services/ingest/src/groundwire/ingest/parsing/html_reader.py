@@ -6,12 +6,12 @@ from datetime import datetime
 from typing import Any
 
 from groundwire.ingest.parsing.source_text import (
-    RAISED,
     SourceText,
     TextBuilder,
     load,
     on_one_line,
     over_limit,
+    raised_number,
     source_properties,
 )
 from groundwire.ingest.parsing.text_encoding import UTF_8, checked_text, decode_html
@@ -28,21 +28,21 @@ _END_OF_RAW_TEXT = {
     name: re.compile(f"</{name}", re.IGNORECASE)
     for name in ("script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes")
 }
-_NAMES_ENDING_THEMSELVES = (
-    "area base br col embed hr img input link meta source track wbr p li dt dd tr td th thead tbody tfoot option"
+_VOID = frozenset(
+    ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"]
 )
-_ENDS_ITSELF = frozenset(_NAMES_ENDING_THEMSELVES.split())
+_ENDS_ITSELF = _VOID | frozenset(["p", "li", "dt", "dd", "tr", "td", "th", "thead", "tbody", "tfoot", "option"])
 MAX_DEPTH = 4096
 """The parser takes quadratic time on open elements: 16 s for 100,000 of them."""
 MAX_ATTRIBUTES = 1000
 """The parser compares each attribute of an element with all before it: 9 s for 80,000 of them."""
 _NOISE_NAMES = (
     "head script style noscript template nav svg math iframe object embed canvas audio video select datalist dialog "
-    "button textarea"
+    "button textarea noframes"
 )
 _BLOCK_NAMES = (
     "address article aside blockquote body caption center dd details dialog dir div dl dt fieldset figcaption figure "
-    "footer form header hr html legend li main menu ol p section summary ul table thead tbody tfoot tr"
+    "footer form header hr legend li main menu ol p section summary ul table thead tbody tfoot tr"
 )
 _NOISE = frozenset(_NOISE_NAMES.split())
 _NOISE_ROLES = frozenset({"navigation", "search", "menu", "menubar", "dialog", "alertdialog"})
@@ -56,7 +56,9 @@ _LISTS = frozenset({"ul", "ol", "menu", "dir"})
 _CELLS = frozenset({"td", "th"})
 _ENDS_LINE = _BLOCKS | _CELLS | {*_HEADINGS, "pre"}
 _MAX_STEPS = 50
-_NUMBER = re.compile(r"[0-9+\u2212-]*\d(?:,\d+)*")
+_ORDINAL = re.compile(r"[0-9]{1,6}")
+# Cells that span a hundred rows and columns would fill a hundred rows of ten thousand cells.
+_MOST_COLUMNS = 100
 _SPAN = re.compile(r"\d{1,2}")
 # Classes of elements that DocBook, Sphinx, Javadoc and others write around links to other pages and places.
 _NAVIGATION_NAMES = (
@@ -116,9 +118,13 @@ def read_html(data: bytes, field: str, *, decoded: bool = False) -> SourceText:
     )
 
 
-def _refuse_costly(source: str, field: str) -> None:
-    """Raise DocumentLimitError for what the parser would take quadratic time on, before it sees any of it."""
-    depth = position = 0
+def _checked(source: str, field: str) -> str:
+    """Return the source with an end for each element that XHTML closes in its own tag, which HTML leaves open.
+
+    Raises DocumentLimitError for what the parser would take quadratic time on, before it sees any of it.
+    """
+    parts: list[str] = []
+    depth = position = done = 0
     while (start := source.find("<", position)) >= 0:
         tag = _TAG.match(source, start)
         if tag is None:  # a comment, what a parser treats as one, or a mere `<`
@@ -133,13 +139,17 @@ def _refuse_costly(source: str, field: str) -> None:
         position, attributes = tag.end(), 0
         while (tag_end := _TAG_END.match(source, position)) is None:
             attribute = _ATTRIBUTE.match(source, position)
-            if attribute is None:
-                return  # the tag has no end: a parser drops it with all that follows
+            if attribute is None:  # the tag has no end: a parser drops it with all that follows
+                return "".join([*parts, source[done:]])
             position, attributes = attribute.end(), attributes + 1
             if attributes > MAX_ATTRIBUTES:
                 why = f"has an element of more than {MAX_ATTRIBUTES} attributes"
                 raise over_limit(field, "attributes", MAX_ATTRIBUTES, why)
         position, name = tag_end.end(), tag.group(2).lower()
+        if tag_end[0].endswith("/>") and not tag.group(1) and name not in _VOID:
+            parts += source[done : tag_end.start()], f"></{name}>"
+            done = position
+            continue
         if name in _ENDS_ITSELF:  # many of them are never closed, which does not make them deep
             continue
         depth = max(0, depth - 1) if tag.group(1) else depth + 1
@@ -149,6 +159,7 @@ def _refuse_costly(source: str, field: str) -> None:
         if not tag.group(1) and name in _END_OF_RAW_TEXT:  # `<` in a script begins no tag
             raw_end = _END_OF_RAW_TEXT[name].search(source, position)
             position = raw_end.start() if raw_end is not None else len(source)
+    return "".join([*parts, source[done:]])
 
 
 class _Table:
@@ -166,6 +177,7 @@ class _Table:
         spans = (node.attributes.get(name) or "" for name in ("colspan", "rowspan"))
         columns, rows = (max(1, int(span)) if _SPAN.fullmatch(span) else 1 for span in spans)
         self._fill()
+        columns = max(1, min(columns, _MOST_COLUMNS - len(self._row)))
         for content in (text, *[""] * (columns - 1)):
             if rows > 1:
                 self._reaching[len(self._row)] = (content, rows - 1)
@@ -200,7 +212,7 @@ class HtmlText:
         self._tables: list[bool] = []
         self._layout: set[int] = set()
         self._table = _Table()
-        self._term = ""
+        self._terms: list[str] = []
         self._inline: list[str] = []
         self._lists: list[int | None] = []
         self._marker = ""
@@ -213,8 +225,7 @@ class HtmlText:
         Raises:
             DocumentLimitError: its elements are nested too deeply, or one has too many attributes.
         """
-        _refuse_costly(source, field)
-        page = load("selectolax.lexbor").LexborHTMLParser(source)
+        page = load("selectolax.lexbor").LexborHTMLParser(_checked(source, field))
         if (
             title
             and page.css_first(", ".join(_HEADINGS)) is None
@@ -249,8 +260,8 @@ class HtmlText:
             return False
         if _is_noise(node):
             return False
-        if tag == "sup" and _NUMBER.fullmatch(raised := _only_text(node).strip()):
-            self._inline.append(raised.translate(RAISED))
+        if tag == "sup" and (raised := raised_number(_only_text(node).strip())) is not None:
+            self._inline.append(raised)
             return False
         if tag == "table":
             self._tables.append(node.mem_id in self._layout)
@@ -262,11 +273,11 @@ class HtmlText:
                 self._inline.append(" ")
         else:
             if tag in _ENDS_LINE:
-                self._flush()
+                self._flush(ends_verbatim=tag in _HEADINGS or tag == "table")
             if tag in _LISTS:
-                self._lists.append(0 if tag == "ol" else None)
+                self._lists.append(_ordinal(node, "start", 1) - 1 if tag == "ol" else None)
             elif tag == "li":
-                self._begin_item()
+                self._begin_item(node)
             elif tag == "pre":
                 self._pre += 1
             elif tag in _CELLS and not (self._tables and self._tables[-1]):
@@ -285,13 +296,9 @@ class HtmlText:
                 self.builder.heading(_HEADINGS[tag], self._take_line())
         elif tag == "pre":
             self._pre = max(0, self._pre - 1)
-            text = "".join(self._inline).strip("\n")
-            self._inline.clear()
-            self._end_terms()
-            self.builder.verbatim(text, marker=self._take_marker())
+            self._end_verbatim()
         elif tag == "dt":
-            line = self._take_line()
-            self._term = f"{self._term}, {line}" if self._term and line else line or self._term
+            self._terms += filter(None, [self._take_line()])
         elif tag in _BLOCKS:
             self._flush()
             self._leave_block(node)
@@ -322,24 +329,35 @@ class HtmlText:
         elif node.tag in _ENDS_LINE:
             self._inline.append(" ")
 
-    def _begin_item(self) -> None:
+    def _begin_item(self, node: Any) -> None:
         number = self._lists[-1] if self._lists else None
         self._marker = "- "
         if number is not None:
-            self._lists[-1] = number + 1
-            self._marker = f"{number + 1}. "
+            self._lists[-1] = number = _ordinal(node, "value", number + 1)
+            self._marker = f"{number}. "
 
-    def _flush(self) -> None:
+    def _end_verbatim(self) -> None:
+        text = "".join(self._inline).strip("\n")
+        self._inline.clear()
+        self._end_terms()
+        self.builder.verbatim(text, marker=self._take_marker())
+
+    def _flush(self, *, ends_verbatim: bool = False) -> None:
         """End the paragraph, item or line that was being collected."""
         if self._pre:
+            if ends_verbatim:
+                self._end_verbatim()
+            elif self._inline and not self._inline[-1].endswith("\n"):
+                self._inline.append("\n")
             return
         lines = [on_one_line(line) for line in "".join(self._inline).split(_BREAK)]
         self._inline.clear()
         text = "\n".join(lines).strip()
         if not text:
             return
-        if self._term:
-            text, self._term = f"{self._term.rstrip(':')}: {text}", ""
+        if self._terms:
+            text = f"{', '.join(self._terms).rstrip(':')}: {text}"
+            self._terms.clear()
         if not self._lists:
             self.builder.add(text)
             return
@@ -351,8 +369,8 @@ class HtmlText:
 
     def _end_terms(self) -> None:
         """Add a term that no text of its own follows."""
-        term, self._term = self._term, ""
-        self.builder.add(term)
+        self.builder.add(", ".join(self._terms))
+        self._terms.clear()
 
     def _take_marker(self) -> str:
         marker, self._marker = self._marker, ""
@@ -366,7 +384,7 @@ class HtmlText:
 
 def _is_noise(node: Any) -> bool:
     tag = node.tag
-    if tag in _BLOCKS:
+    if tag in _BLOCKS and tag != "body":  # whose attributes say how a script shows the page
         said = node.attributes
         return "hidden" in said or (
             said.get("role") in _NOISE_ROLES
@@ -375,6 +393,11 @@ def _is_noise(node: Any) -> bool:
             or _COOKIES.search(f"{said.get('id')} {said.get('class')}") is not None
         )
     return tag in _NOISE or tag.startswith("-") or (tag == "a" and _only_text(node).strip() in _ANCHORS)
+
+
+def _ordinal(node: Any, name: str, default: int) -> int:
+    value = node.attributes.get(name) or ""
+    return int(value) if _ORDINAL.fullmatch(value) else default
 
 
 def _only_text(node: Any) -> str:
