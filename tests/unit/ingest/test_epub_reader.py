@@ -23,7 +23,7 @@ CONTAINER = """<?xml version="1.0"?>
   <rootfile full-path="OEBPS/book.opf" media-type="application/oebps-package+xml"/>
 </rootfiles></container>"""
 METADATA = """
-  <dc:title>Of Tides</dc:title><dc:creator>Ada Flett</dc:creator><dc:creator>Lin</dc:creator>
+  <dc:title>Of <!-- the -->Tides</dc:title><dc:creator>Ada Flett</dc:creator><dc:creator>Lin</dc:creator>
   <dc:subject>Sea</dc:subject>
   <dc:description>&lt;p&gt;About the sea.&lt;/p&gt;</dc:description><dc:date>1998-03-01</dc:date>
   <dc:language>en-GB</dc:language>"""
@@ -114,6 +114,10 @@ def test_damaged_contents_cost_titles_and_not_the_book(contents: bytes) -> None:
 def test_pages_are_found_where_only_case_or_quoting_of_their_names_differs() -> None:
     data = book({"Two.xhtml": "<p>Ebb.</p>", "a%20b.xhtml": "<p>Flow.</p>"})
     assert read(data.replace(b"OEBPS/Two.xhtml", b"OEBPS/two.xhtml")).text == "Flow.\n\nEbb."
+    package = read(book(PAGES).replace(b"OEBPS/book.opf", b"oebps/Book.opf").replace(b"OEBPS/", b"oebps/"))
+    assert package.text.startswith("## Tides")
+    moved = with_part(book({"../text/one.xhtml": "<p>Flow.</p>"}), "text/one.xhtml", xhtml("<p>Ebb.</p>"))
+    assert read(moved).text == "Ebb."
     both = book({"one.xhtml": "<p>Ebb.</p>", "One.xhtml": "<p>Flow.</p>"})
     assert read(both).text == "Flow.\n\nEbb."
 
@@ -156,7 +160,7 @@ def test_a_book_whose_pages_are_encrypted_is_refused_but_not_one_with_encrypted_
 
     assert read(encrypted("OEBPS/font.otf")).text
     with pytest.raises(DocumentEncryptedError, match="protected"):
-        read(encrypted("OEBPS/one.xhtml"))
+        read(encrypted("OEBPS/one%2Exhtml"))
 
 
 def test_a_book_without_text_is_refused() -> None:
@@ -166,8 +170,9 @@ def test_a_book_without_text_is_refused() -> None:
 
 
 def test_entities_are_not_expanded_and_pages_have_limits() -> None:
-    bomb = b'<!DOCTYPE a [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]><ncx><navMap>&b;</navMap></ncx>'
-    assert "aaaa" not in read(book(PAGES, toc=bomb)).text
+    bomb = b'<!DOCTYPE a [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]>' + NCX.replace(b"The Tides", b"The &b; Tides")
+    assert read(book({"one.xhtml": "<p>It rises.</p>"}, toc=bomb)).text.endswith("Tides\n\nIt rises.")
+    assert "aaaa" not in read(book({"one.xhtml": "<p>It rises.</p>"}, toc=bomb)).text
     with pytest.raises(DocumentLimitError):
         read(book({"one.xhtml": "<b>" * 5000}))
     with pytest.raises(DocumentLimitError):

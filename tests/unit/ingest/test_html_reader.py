@@ -40,6 +40,9 @@ def test_lists_keep_their_markers_numbers_and_depth() -> None:
     assert text_of("<ol start=4><li>a<li value=7>b<li>c<li value=x>d</ol><ol start=''><li>e") == (
         "4. a\n7. b\n8. c\n9. d\n1. e"
     )
+    assert text_of("<ul><li><h3>One</h3>a<br>b</ul><h3>Two</h3>") == "- One\n  a\n  b\n\n### Two"
+    assert text_of("<ul><li></ul><pre>x</pre>") == "```\nx\n```"
+    assert text_of("<ul><li>x" * 12).splitlines()[-1] == f"{' ' * 16}- x"
 
 
 @pytest.mark.parametrize(
@@ -85,6 +88,13 @@ def test_a_page_of_frames_is_refused_saying_so(frames: str) -> None:
 def test_a_table_becomes_one_of_markdown() -> None:
     row = "<tr><td>Moon<br>light</td><td><p>1</p><p>2</p></td><td><table><tr><td>x<td>y</table></td></tr>"
     html = f"<table><caption>Pull</caption><tr><th>Body<th>Force<th>In</tr>{row}<tr><td></table>"
+    inner = "<table><tr><th>A<th>B<tr><td><table><tr><td><h3>x</h3></table><p>y</p>z<td>w</table>"
+    assert text_of(f"{inner}<table><tr><td>c<td>d</table>") == "| A | B |\n| --- | --- |\n| x y z | w |\n\n| c | d |"
+    assert text_of("<table><tr><th>a<td>b<tr><td>c<th>d<tr><th>e<th>f</table>") == "| a | b |\n| c | d |\n| e | f |"
+    assert text_of("<table><tr><td rowspan=2>a<td rowspan=2>b<tr></tr><tr><td>c<td>d</table>").endswith("| c | d |")
+    assert text_of("<table><tr><td>a<td rowspan=2>b<tr><td>c</table>") == "| a | b |\n| c | b |"
+    assert text_of("<table><tr><th>a<th>b</table><ul><li>c</ul>") == "| a | b |\n\n- c"
+    assert text_of("<table><tr><td>a|b</table>") == "a|b"
     assert text_of(f"<ul><li>a</ul>{html}<p>b") == (
         "- a\n\nPull\n\n| Body | Force | In |\n| --- | --- | --- |\n| Moon light | 1 2 | x y |\n\nb"
     )
@@ -130,10 +140,16 @@ def test_a_term_and_its_meaning_are_one_line() -> None:
     )
 
 
+@pytest.mark.parametrize("inside", ["<h3>x</h3>", "<pre>x</pre>", "<table><tr><td>x<td>y</table>"])
+def test_a_term_stands_above_what_is_no_paragraph(inside: str) -> None:
+    assert text_of(f"<dl><dt>Den<dd>{inside}</dl>").startswith("Den\n\n")
+
+
 def test_raised_numbers_stay_apart_and_links_of_headings_to_themselves_are_no_text() -> None:
     html = '<h2>Areas<a href="#a">¶</a></h2>10<sup>3</sup> m<sup>-2</sup>.<sup><a>12</a></sup> 1<sup>st</sup>'
+    html += "<sup><a>1</a>a</sup><sup>1<b>x</b></sup>"
     found = read_html(html.encode(), "content")
-    assert (found.text, found.outline.headings[0].text) == ("## Areas\n\n10³ m⁻².¹² 1st", "Areas")
+    assert (found.text, found.outline.headings[0].text) == ("## Areas\n\n10³ m⁻².¹² 1st1a1x", "Areas")
 
 
 def test_preformatted_text_keeps_its_lines_as_one_block() -> None:
@@ -145,6 +161,7 @@ def test_preformatted_text_keeps_its_lines_as_one_block() -> None:
 
 
 def test_blocks_in_preformatted_text_have_lines_of_their_own() -> None:
+    assert text_of("<pre>a<br>b<pre>c\n  d</pre>\n  e</pre>") == "```\na\nb\nc\n  d\n```\n\n```\n  e\n```"
     assert text_of("<pre><div>a</div><div>b\n</div><p>c</p></pre>") == "```\na\nb\nc\n```"
     rfc = "<pre>Of Tides\n\n<span><h2>1. Ebb</h2></span>\n   It falls.\n<table><tr><td>a<td>b</table>End</pre>"
     found = read_html(rfc.encode(), "content")
@@ -220,15 +237,16 @@ def test_many_elements_that_end_themselves_are_not_deep() -> None:
         '<p title="{}">',
         "<p title='{}'>",
         "<!doctype {}",
+        "</ {}",
     ],
 )
 def test_tags_that_are_none_have_no_depth(hidden: str) -> None:
-    tags = "<div>" * (MAX_DEPTH + 1) if "doctype" not in hidden else "<div " * (MAX_DEPTH + 1) + ">"
+    tags = "<div>" * (MAX_DEPTH + 1) if hidden[1] not in "!/" or "--" in hidden else "<div " * (MAX_DEPTH + 1) + ">"
     assert "Tides rise." in read_html(f"{hidden.format(tags)}<p>Tides rise.</p>".encode(), "content").text
 
 
 @pytest.mark.parametrize(
-    "before", ["<!--> ", "<!-- a -->", "<script></script>", "<p title='>'>", "a < b", "<p/title=x>"]
+    "before", ["<!--> ", "<!-- a -->", "<script></script>", "<p title='>'>", "</b>", "a < b", "<p/title=x>"]
 )
 def test_tags_behind_what_is_none_count(before: str) -> None:
     with pytest.raises(DocumentLimitError):

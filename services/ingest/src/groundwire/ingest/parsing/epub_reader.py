@@ -57,11 +57,11 @@ def read_epub(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
 
 def _read_book(archive: zipfile.ZipFile, field: str) -> SourceText:
     rootfile = next(_elements(_parsed(archive, _CONTAINER), "rootfile"), None)
-    package_name = "" if rootfile is None else unquote(rootfile.get("full-path") or "")
-    package = _parsed(archive, package_name)
     # Many books are made where `Text/One.xhtml` also opens `text/one.xhtml`, or with names that are still quoted.
     present = archive.namelist()
     entries = {unquote(name).lower(): name for name in present} | {name: name for name in present}
+    package_name = "" if rootfile is None else _resolved(entries, "", rootfile.get("full-path") or "")
+    package = _parsed(archive, package_name)
     items = {item.get("id"): item for item in _elements(package, "item")}
     names = {key: _resolved(entries, package_name, item.get("href") or "") for key, item in items.items()}
     spine = [items[key] for ref in _elements(package, "itemref") if (key := ref.get("idref")) in items]

@@ -146,7 +146,7 @@ def _checked(source: str, field: str) -> str:
                 why = f"has an element of more than {MAX_ATTRIBUTES} attributes"
                 raise over_limit(field, "attributes", MAX_ATTRIBUTES, why)
         position, name = tag_end.end(), tag.group(2).lower()
-        if tag_end[0].endswith("/>") and not tag.group(1) and name not in _VOID:
+        if tag_end[0].endswith("/>") and name not in _VOID:
             parts += source[done : tag_end.start()], f"></{name}>"
             done = position
             continue
@@ -263,8 +263,6 @@ class HtmlText:
         if tag == "sup" and (raised := raised_number(_only_text(node).strip())) is not None:
             self._inline.append(raised)
             return False
-        if tag == "table":
-            self._tables.append(node.mem_id in self._layout)
         if tag == "br":
             self._inline.append("\n" if self._pre else _BREAK)
         elif self._cell_depth:
@@ -280,6 +278,8 @@ class HtmlText:
                 self._begin_item(node)
             elif tag == "pre":
                 self._pre += 1
+            elif tag == "table":
+                self._tables.append(node.mem_id in self._layout)
             elif tag in _CELLS and not (self._tables and self._tables[-1]):
                 self._cell_depth = 1
         return True
@@ -295,7 +295,7 @@ class HtmlText:
                 self._end_terms()
                 self.builder.heading(_HEADINGS[tag], self._take_line())
         elif tag == "pre":
-            self._pre = max(0, self._pre - 1)
+            self._pre -= 1
             self._end_verbatim()
         elif tag == "dt":
             self._terms += filter(None, [self._take_line()])
@@ -315,13 +315,11 @@ class HtmlText:
                 self._end_terms()
             case "li":
                 self._marker = ""
-            case "ul" | "ol" | "menu" | "dir" if self._lists:
+            case "ul" | "ol" | "menu" | "dir":
                 self._lists.pop()
 
     def _leave_in_cell(self, node: Any) -> None:
         """Leave an element inside a cell, or the cell."""
-        if node.tag == "table":
-            self._tables.pop()
         if node.tag in _CELLS:
             self._cell_depth -= 1
             if not self._cell_depth:
@@ -392,7 +390,7 @@ def _is_noise(node: Any) -> bool:
             or _NOT_SHOWN.search(said.get("style") or "") is not None
             or _COOKIES.search(f"{said.get('id')} {said.get('class')}") is not None
         )
-    return tag in _NOISE or tag.startswith("-") or (tag == "a" and _only_text(node).strip() in _ANCHORS)
+    return tag in _NOISE or (tag == "a" and _only_text(node).strip() in _ANCHORS)
 
 
 def _ordinal(node: Any, name: str, default: int) -> int:
