@@ -6,6 +6,9 @@ from datetime import UTC, datetime
 import docx
 import pytest
 from docx.enum.style import WD_STYLE_TYPE
+from docx.opc.constants import RELATIONSHIP_TYPE
+from docx.opc.packuri import PackURI
+from docx.opc.part import Part
 from docx.oxml import parse_xml
 
 from groundwire.ingest.parsing.docx_reader import read_docx
@@ -87,6 +90,66 @@ def test_content_controls_and_text_boxes_are_read_once() -> None:
         "</mc:AlternateContent></w:r></w:p>"
     )
     assert read(body(xml)).text == "Control\n\nAnchor\n\nIn the box"
+    outer = f"<w:p><w:r><w:t>Anchor</w:t>{box.replace('</w:t></w:r>', f'</w:t></w:r><w:r>{box}</w:r>', 1)}</w:r></w:p>"
+    assert read(body(outer)).text == "Anchor\n\nIn the box\n\nIn the box"
+    paragraph = xml[xml.rindex("<w:p><w:r><w:t>Anchor") :]
+    cell = "<w:tc><w:p><w:r><w:t>Cell</w:t></w:r></w:p></w:tc>"
+    table = f"<w:tbl><w:tr><w:tc>{paragraph}</w:tc>{cell}</w:tr></w:tbl>"
+    assert read(body(table)).text == "| Anchor In the box | Cell |"
+
+
+@pytest.mark.parametrize(
+    ("properties", "expected"),
+    [
+        ('<w:outlineLvl w:val="1"/>', "## Tide"),
+        ('<w:outlineLvl w:val="8"/>', "###### Tide"),
+        ('<w:outlineLvl w:val="9"/>', "Tide"),
+        ('<w:pStyle w:val="Heading1"/><w:outlineLvl w:val="9"/>', "Tide"),
+        ('<w:pStyle w:val="Heading9"/>', "###### Tide"),
+        ('<w:numPr><w:ilvl w:val="1"/><w:numId w:val="3"/></w:numPr>', "  - Tide"),
+        ('<w:numPr><w:ilvl w:val="99"/></w:numPr>', f"{' ' * 16}- Tide"),
+        ('<w:pStyle w:val="ListBullet"/><w:numPr><w:numId w:val="0"/></w:numPr>', "Tide"),
+    ],
+)
+def test_a_paragraph_is_what_its_own_properties_say(properties: str, expected: str) -> None:
+    run = "<w:r><w:br/><w:t>Ti</w:t><w:softHyphen/><w:t>de</w:t></w:r>"
+    assert read(body(f"<w:p><w:pPr>{properties}</w:pPr>{run}</w:p>")).text == expected
+
+
+def test_a_style_has_the_level_of_the_one_that_it_is_based_on() -> None:
+    document = docx.Document()
+    style = document.styles.add_style("Chapter", WD_STYLE_TYPE.PARAGRAPH)
+    style.base_style = document.styles["Heading 2"]
+    document.add_paragraph("Tides", style="Chapter")
+    assert read(save(document)).text == "## Tides"
+
+
+def test_a_table_in_a_cell_is_part_of_that_cell() -> None:
+    def table(*cells: str) -> str:
+        return f"<w:tbl><w:tr>{''.join(f'<w:tc>{cell}</w:tc>' for cell in cells)}</w:tr></w:tbl>"
+
+    ebb, flow = ("<w:p><w:r><w:t>" + word + "</w:t></w:r></w:p>" for word in ("Ebb", "Flow"))
+    assert read(body(table(ebb + table(ebb, flow), flow))).text == "| Ebb Ebb Flow | Flow |"
+
+
+def test_notes_stand_behind_the_text_and_none_is_looked_for_elsewhere() -> None:
+    document = docx.Document()
+    document.add_paragraph("Text.")
+    note = f'<w:footnotes {W}><w:footnote w:id="2"><w:p><w:r><w:t>A note.</w:t></w:r></w:p></w:footnote></w:footnotes>'
+    part = Part(PackURI("/word/footnotes.xml"), "application/xml", note.encode(), document.part.package)
+    document.part.relate_to(part, RELATIONSHIP_TYPE.FOOTNOTES)
+    document.part.relate_to("https://example.org/", RELATIONSHIP_TYPE.ENDNOTES, is_external=True)
+    assert read(save(document)).text == "Text.\n\nA note."
+
+
+def test_raised_numbers_stay_apart() -> None:
+    def run(text: str, kind: str) -> str:
+        return f'<w:r><w:rPr><w:vertAlign w:val="{kind}"/></w:rPr><w:t>{text}</w:t></w:r>'
+
+    xml = (
+        f"<w:p>{run('10', 'baseline')}{run('-3', 'superscript')}{run('2', 'subscript')}{run('th', 'superscript')}</w:p>"
+    )
+    assert read(body(xml)).text == "10⁻³2th"
 
 
 def test_properties_are_read_and_what_libraries_write_is_not() -> None:
@@ -99,7 +162,8 @@ def test_properties_are_read_and_what_libraries_write_is_not() -> None:
     found = read(save(document)).properties
     assert (found.title, found.creators, found.subjects) == ("Of Tides", ("Ada", "Lin"), ("moon", "sea"))
     assert found.date_created == datetime(2024, 5, 1, 10, tzinfo=UTC)
-    assert read(make_docx("Text.")).properties.creators == ()
+    found = read(make_docx("Text.")).properties
+    assert (found.creators, found.date_created) == ((), None)
 
 
 def test_a_document_without_text_is_refused() -> None:

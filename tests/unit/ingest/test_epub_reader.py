@@ -1,5 +1,7 @@
 """EPUB: the pages of a book in reading order, its titles, its properties, and every way it can be refused."""
 
+import io
+import zipfile
 from collections.abc import Mapping
 
 import pytest
@@ -21,7 +23,7 @@ CONTAINER = """<?xml version="1.0"?>
   <rootfile full-path="OEBPS/book.opf" media-type="application/oebps-package+xml"/>
 </rootfiles></container>"""
 METADATA = """
-  <dc:title>Of Tides</dc:title><dc:creator>Ada Flett</dc:creator><dc:creator>Lin</dc:creator>
+  <dc:title>Of <!-- the -->Tides</dc:title><dc:creator>Ada Flett</dc:creator><dc:creator>Lin</dc:creator>
   <dc:subject>Sea</dc:subject>
   <dc:description>&lt;p&gt;About the sea.&lt;/p&gt;</dc:description><dc:date>1998-03-01</dc:date>
   <dc:language>en-GB</dc:language>"""
@@ -96,12 +98,45 @@ def test_a_page_without_a_heading_gets_that_of_the_table_of_contents(parts: Mapp
     assert [(heading.level, heading.text) for heading in found.outline.headings] == [(1, "The Tides"), (1, "Lamps")]
 
 
+def test_lists_of_printed_pages_and_landmarks_have_no_titles() -> None:
+    links = '<ol><li><a href="one.xhtml">{}</a></li></ol>'
+    kinds = [("landmarks", "Start"), ("page-list", "12"), ("toc", "Tides")]
+    navs = "".join(f'<nav epub:type="{kind}">{links.format(title)}</nav>' for kind, title in kinds)
+    contents = f'<html xmlns="http://www.w3.org/1999/xhtml" xmlns:epub="http://www.idpf.org/2007/ops"><body>{navs}</body></html>'
+    assert read(book({"one.xhtml": "<p>It rises.</p>"}, nav=contents.encode())).text == "# Tides\n\nIt rises."
+
+
+@pytest.mark.parametrize("contents", [b"", b"no XML", b"<ncx"])
+def test_damaged_contents_cost_titles_and_not_the_book(contents: bytes) -> None:
+    assert read(book({"one.xhtml": "<p>It rises.</p>"}, toc=contents)).text == "It rises."
+
+
+def test_pages_are_found_where_only_case_or_quoting_of_their_names_differs() -> None:
+    data = book({"Two.xhtml": "<p>Ebb.</p>", "a%20b.xhtml": "<p>Flow.</p>"})
+    assert read(data.replace(b"OEBPS/Two.xhtml", b"OEBPS/two.xhtml")).text == "Flow.\n\nEbb."
+    package = read(book(PAGES).replace(b"OEBPS/book.opf", b"oebps/Book.opf").replace(b"OEBPS/", b"oebps/"))
+    assert package.text.startswith("## Tides")
+    moved = with_part(book({"../text/one.xhtml": "<p>Flow.</p>"}), "text/one.xhtml", xhtml("<p>Ebb.</p>"))
+    assert read(moved).text == "Ebb."
+    both = book({"one.xhtml": "<p>Ebb.</p>", "One.xhtml": "<p>Flow.</p>"})
+    assert read(both).text == "Flow.\n\nEbb."
+
+
+def test_pages_of_books_from_before_epub_are_read() -> None:
+    data = book({"one.xhtml": "<p>It rises.</p>"})
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        package = archive.read("OEBPS/book.opf")
+    old = package.replace(b"application/xhtml+xml", b"text/x-oeb1-document")
+    assert read(with_part(data, "OEBPS/book.opf", old)).text == "It rises."
+
+
 def test_a_page_may_declare_its_encoding_and_blank_or_missing_ones_are_passed_over() -> None:
     page = '<?xml version="1.0" encoding="iso-8859-2"?><html><body>Łódź</body></html>'.encode("iso-8859-2")
     data = book({"gone.xhtml": "x", "one.xhtml": page, "blank.xhtml": b" "})
     assert read(data.replace(b"OEBPS/gone.xhtml", b"OEBPS/lost.xhtml")).text == "Łódź"
-    with pytest.raises(DocumentEncodingError):
+    with pytest.raises(DocumentEncodingError, match=r"has the page OEBPS/one\.xhtml, which is not valid") as caught:
         read(book({"one.xhtml": b'<?xml version="1.0" encoding="utf-8"?><p>\xff</p>'}))
+    assert caught.value.metadata == {"offset": "41"}
 
 
 @pytest.mark.parametrize(
@@ -125,7 +160,7 @@ def test_a_book_whose_pages_are_encrypted_is_refused_but_not_one_with_encrypted_
 
     assert read(encrypted("OEBPS/font.otf")).text
     with pytest.raises(DocumentEncryptedError, match="protected"):
-        read(encrypted("OEBPS/one.xhtml"))
+        read(encrypted("OEBPS/one%2Exhtml"))
 
 
 def test_a_book_without_text_is_refused() -> None:
@@ -135,8 +170,9 @@ def test_a_book_without_text_is_refused() -> None:
 
 
 def test_entities_are_not_expanded_and_pages_have_limits() -> None:
-    bomb = b'<!DOCTYPE a [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]><ncx><navMap>&b;</navMap></ncx>'
-    assert "aaaa" not in read(book(PAGES, toc=bomb)).text
+    bomb = b'<!DOCTYPE a [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]>' + NCX.replace(b"The Tides", b"The &b; Tides")
+    assert read(book({"one.xhtml": "<p>It rises.</p>"}, toc=bomb)).text.endswith("Tides\n\nIt rises.")
+    assert "aaaa" not in read(book({"one.xhtml": "<p>It rises.</p>"}, toc=bomb)).text
     with pytest.raises(DocumentLimitError):
         read(book({"one.xhtml": "<b>" * 5000}))
     with pytest.raises(DocumentLimitError):

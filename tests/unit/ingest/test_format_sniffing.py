@@ -130,6 +130,8 @@ def test_a_name_that_promises_what_the_content_is_not_is_refused() -> None:
         ),
         (make_zip({"META-INF/MANIFEST.MF": b""}), "application/java-archive"),
         (make_zip({"a.txt": b""}), "application/zip"),
+        (make_zip({"a.txt": b"", "mimetype": b"image/x"}), "application/zip"),
+        (make_zip({"mimetype": b"image/x" * 20}), "application/zip"),
         (make_zip({}), "application/zip"),
         (b"PK\x03\x04 cut off", "application/zip, damaged or truncated"),
         (OLE + "WordDocument".encode("utf-16-le"), "application/msword"),

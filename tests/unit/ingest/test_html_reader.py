@@ -37,6 +37,12 @@ def test_entities_are_decoded_and_controls_are_replaced() -> None:
 def test_lists_keep_their_markers_numbers_and_depth() -> None:
     html = "<ul><li>One<li><p>Two</p><p>more</p><ol><li>a</li><li>b</li></ol></li></ul><p>End"
     assert text_of(html) == "- One\n- Two\n  more\n  1. a\n  2. b\n\nEnd"
+    assert text_of("<ol start=4><li>a<li value=7>b<li>c<li value=x>d</ol><ol start=''><li>e") == (
+        "4. a\n7. b\n8. c\n9. d\n1. e"
+    )
+    assert text_of("<ul><li><h3>One</h3>a<br>b</ul><h3>Two</h3>") == "- One\n  a\n  b\n\n### Two"
+    assert text_of("<ul><li></ul><pre>x</pre>") == "```\nx\n```"
+    assert text_of("<ul><li>x" * 12).splitlines()[-1] == f"{' ' * 16}- x"
 
 
 @pytest.mark.parametrize(
@@ -55,7 +61,23 @@ def test_what_no_reader_of_the_page_reads_is_no_text(noise: str) -> None:
     assert text_of(f"{noise}{page}") == "Cookies are small files."
 
 
-@pytest.mark.parametrize("frames", ['<frameset><frame src="a.html"></frameset>', '<iframe src="a.html"></iframe>'])
+def test_a_page_is_read_whatever_scripts_say_about_all_of_it() -> None:
+    page = '<html class="has-cookie-banner"><body class="toc" style="display: none" hidden><p>Tides rise.</p></body>'
+    assert text_of(page) == "Tides rise."
+
+
+def test_what_xhtml_closes_in_its_own_tag_holds_nothing_that_follows() -> None:
+    page = '<?xml version="1.0"?><html><head><title/><script src="a.js" /></head><body>A <a id="b>"/>tide<br/>rises.'
+    assert text_of(page) == "A tide\nrises."
+    assert text_of(f"<p>Tides <svg>{'<path/>' * (MAX_DEPTH + 1)}</svg>rise.</p>") == "Tides rise."
+    # The slash belongs to the attribute.
+    assert text_of("<div class=toc/><p>Foxes eat mice.</p></div><nav id=a/>Home</nav>") == "Foxes eat mice."
+
+
+@pytest.mark.parametrize(
+    "frames",
+    ['<frameset><frame src="a.html"><noframes><p>Old.</noframes></frameset>', '<iframe src="a.html"></iframe>'],
+)
 def test_a_page_of_frames_is_refused_saying_so(frames: str) -> None:
     with pytest.raises(EmptyDocumentError, match="ingest the pages that its frames show"):
         read_html(frames.encode(), "content")
@@ -66,6 +88,13 @@ def test_a_page_of_frames_is_refused_saying_so(frames: str) -> None:
 def test_a_table_becomes_one_of_markdown() -> None:
     row = "<tr><td>Moon<br>light</td><td><p>1</p><p>2</p></td><td><table><tr><td>x<td>y</table></td></tr>"
     html = f"<table><caption>Pull</caption><tr><th>Body<th>Force<th>In</tr>{row}<tr><td></table>"
+    inner = "<table><tr><th>A<th>B<tr><td><table><tr><td><h3>x</h3></table><p>y</p>z<td>w</table>"
+    assert text_of(f"{inner}<table><tr><td>c<td>d</table>") == "| A | B |\n| --- | --- |\n| x y z | w |\n\n| c | d |"
+    assert text_of("<table><tr><th>a<td>b<tr><td>c<th>d<tr><th>e<th>f</table>") == "| a | b |\n| c | d |\n| e | f |"
+    assert text_of("<table><tr><td rowspan=2>a<td rowspan=2>b<tr></tr><tr><td>c<td>d</table>").endswith("| c | d |")
+    assert text_of("<table><tr><td>a<td rowspan=2>b<tr><td>c</table>") == "| a | b |\n| c | b |"
+    assert text_of("<table><tr><th>a<th>b</table><ul><li>c</ul>") == "| a | b |\n\n- c"
+    assert text_of("<table><tr><td>a|b</table>") == "a|b"
     assert text_of(f"<ul><li>a</ul>{html}<p>b") == (
         "- a\n\nPull\n\n| Body | Force | In |\n| --- | --- | --- |\n| Moon light | 1 2 | x y |\n\nb"
     )
@@ -122,10 +151,16 @@ def test_what_explains_a_term_in_several_blocks_is_an_item_that_shows_where_it_e
     )
 
 
+@pytest.mark.parametrize("inside", ["<h3>x</h3>", "<pre>x</pre>", "<table><tr><td>x<td>y</table>"])
+def test_a_term_stands_above_what_is_no_paragraph(inside: str) -> None:
+    assert text_of(f"<dl><dt>Den<dd>{inside}</dl>").startswith("Den\n\n")
+
+
 def test_raised_numbers_stay_apart_and_links_of_headings_to_themselves_are_no_text() -> None:
     html = '<h2>Areas<a href="#a">¶</a></h2>10<sup>3</sup> m<sup>-2</sup>.<sup><a>12</a></sup> 1<sup>st</sup>'
+    html += "<sup><a>1</a>a</sup><sup>1<b>x</b></sup>"
     found = read_html(html.encode(), "content")
-    assert (found.text, found.outline.headings[0].text) == ("## Areas\n\n10³ m⁻².¹² 1st", "Areas")
+    assert (found.text, found.outline.headings[0].text) == ("## Areas\n\n10³ m⁻².¹² 1st1a1x", "Areas")
 
 
 def test_preformatted_text_keeps_its_lines_as_one_block() -> None:
@@ -134,6 +169,15 @@ def test_preformatted_text_keeps_its_lines_as_one_block() -> None:
     assert [found.text[start:end] for start, end in found.outline.verbatim] == ["```\n  a\n\n  b < c\n```"]
     assert read_html(b"<pre>a ``` b</pre>", "content").text == "````\na ``` b\n````"
     assert read_html(b"<ol><li><pre>a\nb</pre></ol>", "content").text == "1. a\nb"
+
+
+def test_blocks_in_preformatted_text_have_lines_of_their_own() -> None:
+    assert text_of("<pre>a<br>b<pre>c\n  d</pre>\n  e</pre>") == "```\na\nb\nc\n  d\n```\n\n```\n  e\n```"
+    assert text_of("<pre><div>a</div><div>b\n</div><p>c</p></pre>") == "```\na\nb\nc\n```"
+    rfc = "<pre>Of Tides\n\n<span><h2>1. Ebb</h2></span>\n   It falls.\n<table><tr><td>a<td>b</table>End</pre>"
+    found = read_html(rfc.encode(), "content")
+    assert found.text == ("```\nOf Tides\n```\n\n## 1. Ebb\n\n```\n   It falls.\n```\n\n| a | b |\n\n```\nEnd\n```")
+    assert [heading.text for heading in found.outline.headings] == ["1. Ebb"]
 
 
 def test_the_head_becomes_properties() -> None:
@@ -204,15 +248,16 @@ def test_many_elements_that_end_themselves_are_not_deep() -> None:
         '<p title="{}">',
         "<p title='{}'>",
         "<!doctype {}",
+        "</ {}",
     ],
 )
 def test_tags_that_are_none_have_no_depth(hidden: str) -> None:
-    tags = "<div>" * (MAX_DEPTH + 1) if "doctype" not in hidden else "<div " * (MAX_DEPTH + 1) + ">"
+    tags = "<div>" * (MAX_DEPTH + 1) if hidden[1] not in "!/" or "--" in hidden else "<div " * (MAX_DEPTH + 1) + ">"
     assert "Tides rise." in read_html(f"{hidden.format(tags)}<p>Tides rise.</p>".encode(), "content").text
 
 
 @pytest.mark.parametrize(
-    "before", ["<!--> ", "<!-- a -->", "<script></script>", "<p title='>'>", "a < b", "<p/title=x>"]
+    "before", ["<!--> ", "<!-- a -->", "<script></script>", "<p title='>'>", "</b>", "a < b", "<p/title=x>"]
 )
 def test_tags_behind_what_is_none_count(before: str) -> None:
     with pytest.raises(DocumentLimitError):
@@ -239,3 +284,14 @@ def test_looking_at_the_elements_takes_linear_time(bit: str) -> None:
             read_html(html.encode(), "content")
 
     assert growth(lambda n: "<p>Tides.</p>" + bit * n, read, 10_000) < LINEAR
+
+
+def test_a_table_of_one_long_row_takes_linear_time() -> None:
+    def page(n: int) -> str:
+        return f"<table><tr>{'<td>a' * n}{'<tr><td>a' * n}</table>"
+
+    assert growth(page, text_of, 2000) < LINEAR
+
+
+def test_cells_of_many_rows_and_columns_make_no_more_than_a_hundred_columns_of_them() -> None:
+    assert len(text_of(f"<table>{'<tr><td rowspan=99 colspan=99>x' * 500}</table>")) < 500 * 1000

@@ -108,9 +108,10 @@ def test_left_and_right_pages_have_headers_of_their_own_with_numbers() -> None:
 @pytest.mark.parametrize(
     "pages",
     [
-        ["Day 1\nRain.", "Day 2\nSun.", "Day 3\nSnow.", "Day 4\nFog."],
+        ["Day 1\nRain.", "Day 2\nSun.", "Day 3\nSnow.", "Day 4\nFog.", "Day 5\nHail."],
         ["The same on each page."] * 4,
-        ["This is page 1.\nRain.", "This is page 2.\nSun.", "This is page 3.\nFog.", "This is page 4.\nHail."] * 2,
+        [f"This is page {number}.\nRain {'x' * number}." for number in range(1, 9)],
+        [f"{'Of the weather on all days ' * 9}\nRain {'x' * number}." for number in range(1, 9)],
         ["Summary\nRain.", "Sun.", "Snow.", "Summary\nFog.", "Hail.", "Wind.", "Summary\nHeat."],
         ["Northern Press\nRain.", "Northern Press\nSun."],
         [f"{word}\nOf weather.\nOf weather.\nOf weather." for word in ("Rain", "Sun", "Fog", "Hail")],
@@ -118,6 +119,29 @@ def test_left_and_right_pages_have_headers_of_their_own_with_numbers() -> None:
 )
 def test_what_may_be_a_heading_or_all_there_is_stays(pages: list[str]) -> None:
     assert read(make_pdf(pages)).text == "\n\n".join(pages)
+
+
+def test_of_six_pages_three_lines_at_the_edge_with_its_number_are_no_text_after_the_first() -> None:
+    body = [f"{'x' * number} rains.\nIt is wet {'y' * number}.\nFog {'z' * number}." for number in range(1, 7)]
+    edge = "Of weather\nNorthern Press\nDay {}\nThe same.\n{}\nOf weather"
+    found = read(make_pdf([edge.format(number, text) for number, text in enumerate(body, start=1)]))
+    following = [f"The same.\n{text}" for text in body]
+    assert found.text == "Of weather\nNorthern Press\nDay 1\n\n" + "\n\n".join(following)
+
+
+def test_bookmarks_lead_on_and_long_titles_are_cut() -> None:
+    long = " ".join(["rain"] * 50)
+    bookmarks = [("Rain", 0), ("Rain", 0), ("Fog", 0), ("Sun", 0), (long, 1), (" ".join([long] * 2), 1)]
+    found = read(make_pdf(["Rain\nSun\nRain\nFog", f"{long}\nEnd"], bookmarks=bookmarks))
+    assert [(heading.start, heading.text) for heading in found.outline.headings] == [
+        *((0, "Rain"), (9, "Rain"), (14, "Fog")),
+        (18, long[:199]),
+    ]
+
+
+def test_a_page_goes_on_only_with_a_small_letter() -> None:
+    assert read(make_pdf(["Of the sea", "Tides rise"])).text == "Of the sea\n\nTides rise"
+    assert read(make_pdf(["Of the sea", "and of tides"])).text == "Of the sea\nand of tides"
 
 
 def test_a_title_that_a_bookmark_names_stays_on_its_page() -> None:
@@ -146,6 +170,8 @@ def test_the_info_dictionary_becomes_properties() -> None:
     properties = read(make_pdf(["Text."], info=info)).properties
     assert (properties.title, properties.creators, properties.subjects) == ("Of Tides", ("Ada",), ("moon", "sea"))
     assert properties.date_created == datetime(2024, 5, 1, 10, tzinfo=UTC)
+    west = read(make_pdf(["Text."], info={"CreationDate": "D:20240501120000-02'00'"})).properties
+    assert west.date_created == datetime(2024, 5, 1, 14, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("date", ["", "yesterday", "D:20241399", "D:0000", "D:2024050112000099'99'"])

@@ -50,6 +50,11 @@ def test_titles_are_found_with_their_level_and_all_their_lines(line_end: str) ->
     ]
 
 
+def test_a_line_of_punctuation_at_the_end_belongs_to_no_title() -> None:
+    (heading,) = rst_outline("Tides\n=====\n\nText.\n\n-----").headings
+    assert (heading.start, heading.end) == (0, 11)
+
+
 def test_odd_line_ends_do_not_move_titles() -> None:
     text = "A\x0b b\x0c c\u2028 d\x85 e\n\nTides\n=====\n\nText.\n"
     assert [text[heading.start : heading.end] for heading in rst_outline(text).headings] == ["Tides\n====="]

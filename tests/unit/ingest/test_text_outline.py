@@ -63,6 +63,24 @@ def test_chapters_are_headings_with_their_titles(line_end: str) -> None:
     assert text[storm.start : storm.end] == f"CHAPTER I{line_end}{line_end}THE STORM AT SEA"
 
 
+@pytest.mark.parametrize(
+    ("below", "text"),
+    [
+        ("\nThe Sea\nis wide.\n\nTHE SEA", "Chapter 1"),
+        (f"\n\n{'SEA ' * 25}", "Chapter 1"),
+        ("\n\nIt was night", "Chapter 1"),
+        ("\nThe Sea", "Chapter 1 The Sea"),
+    ],
+)
+def test_a_title_is_one_short_line_and_in_capitals_if_it_stands_apart(below: str, text: str) -> None:
+    assert found(f"Chapter 1{below}\n\nOne.\n\nChapter 2\n\nTwo.") == [(1, text), (1, "Chapter 2")]
+
+
+def test_parts_that_only_a_table_of_contents_names_are_none() -> None:
+    text = "PART ONE\n\nPART TWO\n\nCHAPTER I\n\nEbb.\n\nCHAPTER II\n\nFlow."
+    assert found(text) == [(1, "PART TWO"), (2, "CHAPTER I"), (2, "CHAPTER II")]
+
+
 def test_without_parts_chapters_are_at_the_top() -> None:
     assert found("Chapter 1\n\nOne.\n\nChapter 2\n\nTwo.") == [(1, "Chapter 1"), (1, "Chapter 2")]
 

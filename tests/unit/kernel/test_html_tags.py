@@ -60,7 +60,30 @@ def test_a_cell_of_several_rows_or_columns_keeps_the_columns_apart() -> None:
     assert _read(source) == [(BlockKind.TABLE, "|System|Kind|Version | |- |Linux|x86|4 | ||arm|5 | |All others||6 |")]
 
 
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ("<tr><th>a<th>b<tr><th>c<th>d<tr><td>e<td>f", "|a|b | |- |c|d | |e|f |"),
+        ('<tr><td rowspan="3">a<td>b<tr><td>c<tr><td>d<tr><td>e<td>f', "|a|b | ||c | ||d | |e|f |"),
+        ("<tr><td>`<code>`<td>x", "|`<code>`|x |"),
+        # There is no room for so many escapes.
+        ("<tr><td>||||||||<td>x<tr><td>a<td>b", "|a|b |"),
+    ],
+)
+def test_the_first_row_alone_is_a_header_and_cells_stay_in_their_columns(rows: str, expected: str) -> None:
+    assert _read(f"<table>{rows}</table>") == [(BlockKind.TABLE, expected)]
+
+
+def test_a_cell_of_several_rows_ends_with_its_table() -> None:
+    source = '<table><tr><td rowspan="2">a<td>b</table>\n<table><tr><td>c<td>d</table>'
+    assert _read(source) == [(BlockKind.TABLE, "|a|b |"), (BlockKind.TABLE, "|c|d |")]
+
+
 def test_a_table_that_lays_out_paragraphs_or_code_is_none() -> None:
+    source = "<table><tr><td>Foxes\n\neat.</td><td>Owls do.</td></tr></table>"
+    assert _read(source) == [(BlockKind.PROSE, "Foxes"), (BlockKind.PROSE, "eat."), (BlockKind.PROSE, "Owls do.")]
+    source = "<table><tr><td>\n```sh\nrun\n```\n</td><td>Owls do.</td></tr></table>"
+    assert [kind for kind, _ in _read(source)] == [BlockKind.CODE, BlockKind.PROSE]
     source = "<table><tr><td>\n\nFoxes eat mice.\n\nOwls do too.\n\n</td><td>\n\n```sh\nrun\n```\n\n</td></tr></table>"
     assert [kind for kind, _ in _read(source)] == [BlockKind.PROSE, BlockKind.PROSE, BlockKind.CODE]
     inner = "<table><tr><td><table><tr><td>a fox</td><td>a mouse</td></tr></table></td></tr></table>"
@@ -95,6 +118,26 @@ def test_prose_may_begin_with_a_link() -> None:
     assert (kind, text) == (BlockKind.PROSE, "Foxes</a> eat mice.")
 
 
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("Foxes\n<br>eat mice.", ["Foxes eat mice."]),
+        ('Foxes sleep.<br><a href="b">Owls</a> hunt.', ["Foxes sleep.", "Owls</a> hunt."]),
+        ('Foxes<div><a href="b">Owls</a> hunt.</div>', ["Foxes", "Owls</a> hunt."]),
+        ("<h2>Fox</h2>Owls eat.", ["## Fox", "Owls eat."]),
+        ("<h2>Fox<div>den</div></h2>Owls.", ["Fox", "den", "Owls."]),
+        ("Foxes:<li>red", ["Foxes:", "red"]),
+        ("<dt>Den</dt> loose <dd>home", ["Den loose", "home"]),
+        ("<dt>Den</dt><dt>Earth</dt><dd>home</dd>", ["Den", "Earth: home"]),
+        ("<pre>a</pre><pre>b</pre>\n\nFoxes.", ["``` a ```", "``` b ```", "Foxes."]),
+        ("<pre>a</pre> and foxes.\n\nOwls.", ["``` a ```", "and foxes.", "Owls."]),
+        ("<pre>a<pre>b</pre>", ["<pre>a<pre>b</pre>"]),
+    ],
+)
+def test_blocks_end_where_their_tags_say(source: str, expected: list[str]) -> None:
+    assert [text for _, text in _read(source)] == expected
+
+
 def test_preformatted_text_is_code() -> None:
     source = "<pre><code>fox --eat\nfox --sleep\n</code></pre>"
     shown = html_as_markdown(source)
@@ -111,6 +154,11 @@ def test_preformatted_text_is_code() -> None:
         "```html\n<table><tr><td>a</td></tr></table>\n```",
         "Of List<String> and <file>.",
         "Water is H<sub>2</sub>O, and <b>bold</b>.",
+        "Of <b><i>foxes</i></b>.",
+        "Write ` <!-- a --> `.",
+        "```\n`a` <td>fox</td>\n```",
+        "Foxes <pre>eat</pre>",
+        "</pre>Foxes eat <pre>mice.",
     ],
 )
 def test_code_and_what_is_no_block_stay(source: str) -> None:
@@ -155,7 +203,18 @@ def test_any_html_keeps_its_length(source: str) -> None:
 
 @pytest.mark.alone
 @pytest.mark.parametrize(
-    "part", [*PARTS, "<td", "<td>\n\n", "<h1><b>", "<dt> </dt>", "<pre><b>", "<table><td>", "`<a>"]
+    "part",
+    [
+        *PARTS,
+        "<td",
+        "<td>\n\n",
+        "<h1><b>",
+        "<dt> </dt>",
+        "<pre><b>",
+        "<table><td>",
+        "`<a>",
+        "<td rowspan=99 colspan=99>x<tr>",
+    ],
 )
 def test_the_time_is_linear_in_the_length(part: str) -> None:
     started = time.perf_counter()

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from groundwire.kernel.restructured_text import read_rst, without_roles
 from groundwire.kernel.sentences import BlockKind
+from tests.growth import LINEAR, growth
 
 SIMPLE = (
     "====== ===== ======\n"
@@ -96,6 +97,13 @@ def test_a_table_without_a_header_has_rows_only() -> None:
     assert _rows(grid) == [["a", "b"], ["c", "d"]]
 
 
+def test_a_table_ends_at_its_last_border_and_one_without_rows_is_none() -> None:
+    table = "== ==\na  b\n== ==\n\n"
+    kinds = [kind for kind, _ in _read(f"{table}Behind.\n\n{table}")]
+    assert kinds == [BlockKind.TABLE, BlockKind.PROSE, BlockKind.TABLE]
+    assert _read("== ==\n== ==\n\nBehind.") == [(BlockKind.PROSE, "Behind.")]
+
+
 def test_a_table_that_a_chunk_cuts_off_ends_with_it_or_at_a_blank_line() -> None:
     assert _rows(_read("===== =====\nSeal  fish\nWhale krill")[0][1]) == [["Seal", "fish"], ["Whale", "krill"]]
     (_, cut), (kind, text) = _read("===== =====\nSeal  fish\n\nSeals sleep on rocks.\n")
@@ -114,14 +122,39 @@ def test_what_only_announces_code_is_not_read() -> None:
     ]
 
 
+def test_code_is_read_as_it_is() -> None:
+    lines = [".. image:: fox.png", ".. class:: Fox(den)", "", "SELECT", "    prey,", '"""', "####", "::", "|fox| |owl|"]
+    lines += ["== ==", "a  b", "== ==", ":fox: owl"]
+    code = "\n    ".join(lines)
+    text = f"Write::\n\n    {code}\n\nEnd.\n"
+    assert _read(text) == [(BlockKind.PROSE, "Write::"), (BlockKind.CODE, code), (BlockKind.PROSE, "End.")]
+    session = ">>> for fox in den:\n...     feed(fox)\n...\nfed"
+    assert _read(session) == [(BlockKind.CODE, session)]
+
+
+def test_line_ends_of_windows_change_nothing() -> None:
+    text = f"Tides\n~~~~~\n\n.. note::\n\n   Ebb.\n\nflow\n   The sea rises.\n\n::\n\n   a = 1\n   b = 2\n\n{SIMPLE}"
+
+    def words(source: str) -> list[tuple[BlockKind, list[str]]]:
+        return [(kind, shown.replace("-", "").split()) for kind, shown in _read(source)]
+
+    assert [kind for kind, _ in words(text)] == [
+        *(BlockKind.HEADING, BlockKind.PROSE, BlockKind.PROSE, BlockKind.CODE, BlockKind.TABLE)
+    ]
+    assert words(text.replace("\n", "\r\n")) == words(text.replace("\n", "\r")) == words(text)
+
+
 def test_what_begins_indented_is_code_only_if_it_looks_like_it() -> None:
     assert _read("    seals = read(path)\n")[0][0] is BlockKind.CODE
+    assert [kind for kind, _ in _read("import fox\n\n    Seals sleep.")] == [BlockKind.PROSE, BlockKind.PROSE]
+    assert [kind for kind, _ in _read("  Run::\n\n  No code.")] == [BlockKind.PROSE, BlockKind.PROSE]
     assert _read("    Optional (:attr:`blank=True <a.blank>`). At most ten.\n")[0][0] is BlockKind.PROSE
 
 
 def test_roles_are_read_as_sphinx_shows_them() -> None:
     text = ":class:`~typing.List`, :meth:`!save`, :c:func:`.Py_Exit`, :ref:`the docs <docs>`, :pep:`8`, :file:`~/.rc`"
     assert without_roles(text) == "List, save, Py_Exit, the docs, PEP 8, ~/.rc"
+    assert without_roles(":rfc:`2822`, :rfc:`mail <2822>`, :ref:`<x>`") == "RFC 2822, RFC 2822, <x>"
     assert without_roles("a:b:`c` and `d`") == "a:b:`c` and `d`"
 
 
@@ -129,6 +162,13 @@ _LINES = [
     *("== ==", "=== == =", "a  b", "   b", "", "+-+-+", "+=+=+", "|a|b|", "| | b|", ".. class:: A(b)", "    text"),
     *("::", "term", "``x``", ">>> x", "- item", "=====", "~~~~", ".. note::", "|x|", "::\r"),
 ]
+
+
+@pytest.mark.parametrize(
+    ("border", "row"), [("+-", "+-+-+\n"), ("+-", "|a|b|\n"), ("== ", "a  b\n"), ("", "+-+\n|a|\n"), ("", "= =\na\n\n")]
+)
+def test_tables_take_linear_time(border: str, row: str) -> None:
+    assert growth(lambda n: f"{border * n}+\n{row * n}", read_rst, 1000) < LINEAR
 
 
 @given(st.lists(st.sampled_from(_LINES), max_size=12))

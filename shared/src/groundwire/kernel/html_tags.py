@@ -27,7 +27,10 @@ _ENDS_LINE = re.compile(
 )
 _CODE_TAG = re.compile(r"</?code\b[^<>]*+>", re.IGNORECASE)
 _BLANK_LINE = re.compile(r"\n[ \t]*+\r?\n")
+# Cells that span a hundred rows and columns would fill a hundred rows of ten thousand cells.
+_MOST_COLUMNS = 100
 _SPAN = re.compile(r"\b(col|row)span\s*+=\s*+[\"']?(\d{1,2})\b", re.IGNORECASE)
+_SAME_LINE = re.compile(r"[ \t]*+\S")
 _NO_LINE_END = re.compile(r"[^\r\n]")
 _Range: TypeAlias = tuple[int, int]
 
@@ -39,7 +42,7 @@ def html_as_markdown(text: str) -> str:
     Inside a row or a heading, characters move; all others outside of tags stay in their places. Code is left alone.
     Takes time linear in the length of the text.
     """
-    if "<" not in text or (_TAG.search(text) is None and "<!--" not in text):
+    if "<" not in text:
         return text
     blocks = split_blocks(text)
     code = [(each.start, each.end) for each in blocks if each.kind is BlockKind.CODE]
@@ -93,7 +96,7 @@ class _Translation:
             elif name == "br":
                 self._write(tag.start(), tag.end(), "\n" if self._line_has_text else "")
                 self._line_has_text = False
-            elif name in _INLINE and not self._line_has_text and not self._after_marker:
+            elif name in _INLINE and not self._line_has_text:
                 self._write(tag.start(), tag.end(), "")
             index, position = after, self._tags[after - 1].end()
         return "".join(self._shown)
@@ -107,7 +110,6 @@ class _Translation:
         if self._after_marker:  # the text of an item may begin on a line below its tag
             self._write(start, end - len(said), "")
             self._after_marker = not said
-            self._line_has_text = bool(said)
         line = between[max(between.rfind("\n"), between.rfind("\r")) + 1 :]
         if not self._after_marker:
             self._line_has_text = bool(line.strip()) or (self._line_has_text and len(line) == len(between))
@@ -162,12 +164,14 @@ class _Translation:
             return index + 1
         place = next(place for place in range(index + 1, len(self._tags)) if self._names[place] == name)
         closing = self._tags[place]
-        if name == "pre" and not self._line_has_text and closing[1]:
+        is_code = name == "pre" and not self._line_has_text and bool(closing[1])
+        if is_code:
             self._write(opening.start(), opening.end(), "```\n")
             for tag in self._tags[index + 1 : place]:
                 self._write(tag.start(), tag.end(), "")
-            self._write(closing.start(), closing.end(), "\n  ```")
-        self._line_has_text = True
+            is_followed = _SAME_LINE.match(self._text, closing.end()) is not None
+            self._write(closing.start(), closing.end(), "\n ```\n" if is_followed else "\n  ```")
+        self._line_has_text = not is_code
         return place + 1
 
     def _row(self, index: int) -> int:
@@ -206,7 +210,7 @@ class _Translation:
                 self._reaching[len(row)] -= 1
                 row.append("")
             spans = {kind.lower(): int(number) for kind, number in _SPAN.findall(cell[3])}
-            columns = range(len(row), len(row) + max(1, spans.get("col", 1)))
+            columns = range(len(row), max(len(row) + 1, min(_MOST_COLUMNS, len(row) + spans.get("col", 1))))
             self._reaching |= dict.fromkeys(columns, spans.get("row", 1) - 1)
             row += [_on_one_line(text).replace("|", "\\|"), *[""] * (len(columns) - 1)]
         line = "|" + "|".join(row)

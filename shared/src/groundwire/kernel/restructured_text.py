@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate, zip_longest
 
 from groundwire.kernel.sentences import BlockKind, Sentence, split_sentences
@@ -10,7 +10,7 @@ from groundwire.kernel.sentences import BlockKind, Sentence, split_sentences
 _LINE = re.compile(r"[^\r\n]*+(?:\r\n?|\n|$)")
 _VISIBLE = re.compile(r"[^\n]")
 # Headings may be underlined with what is a fence or nothing in Markdown.
-_ADORNMENT = re.compile(r"^([~^\"'`+*#.:])\1{2,}+[ \t]*+$", re.MULTILINE)
+_ADORNMENT = re.compile(r"^([~^\"'`+*#.:])\1{2,}+(?=[ \t]*+$)", re.MULTILINE)
 # Pictures with their options, targets of links, rows of badges and what makes no text of its own.
 _LAYOUT = re.compile(
     r"^[ \t]*+\.\.[ ](?:_[^\n]*|(?:\|[^|\n]+\|[ ])?"
@@ -37,12 +37,14 @@ _DESCRIPTION = re.compile(
 _CALLED = re.compile(r"\([^\n]")
 # The term of a definition: some words above lines that are indented further.
 _TERM = re.compile(
-    r"(?P<before>(?:\A|(?<=\n\n))(?P<indent>[ \t]*+)(?:``[^`\n]{1,100}+``|[`\w][\w`'/, -]{0,60}+(?<![\s,-])))"
+    r"(?P<before>(?:\A|(?<=\n\n)|(?<=\n \n))(?P<indent>[ \t]*+)"
+    r"(?:``[^`\n]{1,100}+``|[`\w][\w`'/, -]{0,60}(?<![\s,-])))"
     r"[ \t]*+\n"
     r"(?=(?P=indent)[ \t]++[^\s:.*|>#+-])"
 )
-_SIMPLE_BORDER = re.compile(r"=++(?:[ \t]++=++)++")
-_BORDER = re.compile(rf"{_SIMPLE_BORDER.pattern}|\+(?:[-=]++\+)++")
+# At most 100 columns, because each row looks at all of them.
+_SIMPLE_BORDER = re.compile(r"=++(?:[ \t]++=++){1,99}+")
+_BORDER = re.compile(rf"{_SIMPLE_BORDER.pattern}|\+(?:[-=]++\+){{1,100}}+")
 _COLUMN = re.compile(r"[-=]+")
 # What is possessive keeps each pattern linear in the text: a match holds the interpreter lock.
 _ROLE = re.compile(r"(?<![\w.:+-]):(?P<role>(?:[\w.+-]++:)++)`(?P<content>[^`]++)`")
@@ -93,12 +95,18 @@ def read_rst(text: str) -> tuple[str, list[Sentence]]:
     lays out a page is left out. Inside a row of a table characters move; all others stay in their places. Literal
     blocks are code; they and tables are one item each. Takes time linear in the length of the text.
     """
-    text = _LAYOUT.sub(_blank, text)
-    text = _DESCRIPTION.sub(_as_heading, text)
-    text = _TERM.sub(lambda match: f"{match['before']}:".ljust(len(match[0])), text)
+    text = text.replace("\r\n", " \n").replace("\r", "\n")
     code = _Ranges(_literal_blocks(text))
+
+    def rewritten(pattern: re.Pattern[str], shown: Callable[[re.Match[str]], str]) -> str:
+        return pattern.sub(lambda match: match[0] if code.meet(*match.span()) else shown(match), text)
+
+    text = rewritten(_LAYOUT, _blank)
+    text = rewritten(_DESCRIPTION, _as_heading)
+    text = rewritten(_TERM, lambda match: f"{match['before']}:".ljust(len(match[0])))
+    text = rewritten(_ADORNMENT, lambda line: "-" * len(line[0]))
+    text = rewritten(_MARKER, _blank)
     text, tables = _with_bars(text, code)
-    text = _ADORNMENT.sub(lambda line: "-" * len(line[0]), _MARKER.sub(_blank, text))
     in_table = _Ranges(tables)
     code = _Ranges([span for span in code.spans if not in_table.meet(*span)])
     blocks = [Sentence(BlockKind.TABLE, *span, begins_block=True, ends_block=True) for span in tables]

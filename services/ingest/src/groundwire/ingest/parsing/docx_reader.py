@@ -18,6 +18,7 @@ from groundwire.ingest.parsing.source_text import (
     TextBuilder,
     load,
     malformed,
+    raised_number,
     source_properties,
 )
 from groundwire.kernel.document import DocumentFormat
@@ -180,13 +181,21 @@ def _cell_texts(cell: Any) -> list[str]:
     span = cell.find(f"{_W}tcPr/{_W}gridSpan")
     columns = "" if span is None else span.get(_W + "val") or ""
     further = int(columns) - 1 if columns.isdecimal() and len(columns) <= _SPAN_DIGITS else 0
-    return [" ".join(_text_of(each) for each in cell.iter(_PARAGRAPH)), *[""] * further]
+    paragraphs = (each for each in _walk(cell, _SKIPPED, ()) if each.tag == _PARAGRAPH)
+    return [" ".join(map(_text_of, paragraphs)), *[""] * further]
 
 
 def _text_of(paragraph: Any) -> str:
     """Return the text of a paragraph as it reads with all changes accepted, without its text boxes."""
     elements = _walk(paragraph, _SKIPPED | {_TEXT_BOX}, ())
-    return "".join(each.text or "" if each.tag in _TEXT else _INSTEAD.get(each.tag, "") for each in elements)
+    return "".join(_shown(each) if each.tag in _TEXT else _INSTEAD.get(each.tag, "") for each in elements)
+
+
+def _shown(element: Any) -> str:
+    text: str = element.text or ""
+    raised = raised_number(text)
+    align = None if raised is None else element.getparent().find(f"{_W}rPr/{_W}vertAlign")
+    return raised if raised and align is not None and align.get(_W + "val") == "superscript" else text
 
 
 def _walk(parent: Any, skipped: Container[str], closed: Container[str]) -> Iterator[Any]:

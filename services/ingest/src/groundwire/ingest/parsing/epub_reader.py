@@ -7,7 +7,7 @@ import posixpath
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
@@ -18,19 +18,23 @@ from groundwire.ingest.parsing.html_reader import HtmlText
 from groundwire.ingest.parsing.source_text import ReadingLimits, SourceText, load, on_one_line, source_properties
 from groundwire.ingest.parsing.text_encoding import decode_html
 from groundwire.kernel.document import DocumentFormat
-from groundwire.kernel.document_errors import DocumentEncryptedError, DocumentMalformedError, EmptyDocumentError
+from groundwire.kernel.document_errors import (
+    DocumentEncodingError,
+    DocumentEncryptedError,
+    DocumentMalformedError,
+    EmptyDocumentError,
+)
 from groundwire.kernel.errors import FieldViolation
 
 _FORMAT = "epub"
 _CONTAINER, _ENCRYPTION = "META-INF/container.xml", "META-INF/encryption.xml"
-_PAGE_TYPES = frozenset({"application/xhtml+xml", "text/html"})
+# The last one is that of books from before EPUB.
+_PAGE_TYPES = frozenset({"application/xhtml+xml", "text/html", "text/x-oeb1-document"})
 _CONTENTS_TYPE = "application/x-dtbncx+xml"
+# What links to pages beside the table of contents, and has no titles of them.
+_OTHER_LISTS = frozenset({"landmarks", "page-list"})
 _DUBLIN_CORE = "http://purl.org/dc/elements/1.1/"
 _DAMAGE = (KeyError, ValueError, OSError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error)
-# Elements that are empty in XHTML but not in HTML, whose parser would put all that follows inside of them.
-_SELF_CLOSED = re.compile(r"<([A-Za-z][\w:.-]*+)([^<>]*+)(?<=/)>")
-_EMPTY_NAMES = "area base br col embed hr img input link meta param source track wbr"
-_EMPTY_IN_HTML = frozenset(_EMPTY_NAMES.split())
 _TAG = re.compile(r"<[^<>]*>")
 
 
@@ -53,13 +57,15 @@ def read_epub(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
 
 def _read_book(archive: zipfile.ZipFile, field: str) -> SourceText:
     rootfile = next(_elements(_parsed(archive, _CONTAINER), "rootfile"), None)
-    package_name = "" if rootfile is None else unquote(rootfile.get("full-path") or "")
+    # Many books are made where `Text/One.xhtml` also opens `text/one.xhtml`, or with names that are still quoted.
+    present = archive.namelist()
+    entries = {unquote(name).lower(): name for name in present} | {name: name for name in present}
+    package_name = "" if rootfile is None else _resolved(entries, "", rootfile.get("full-path") or "")
     package = _parsed(archive, package_name)
     items = {item.get("id"): item for item in _elements(package, "item")}
-    names = {key: _resolved(package_name, item.get("href") or "") for key, item in items.items()}
+    names = {key: _resolved(entries, package_name, item.get("href") or "") for key, item in items.items()}
     spine = [items[key] for ref in _elements(package, "itemref") if (key := ref.get("idref")) in items]
     pages = [names[item.get("id")] for item in spine if item.get("media-type") in _PAGE_TYPES]
-    present = set(archive.namelist())
     if _ENCRYPTION in present:  # often of fonts alone
         hidden = {
             unquote(each.get("URI") or "") for each in _elements(_parsed(archive, _ENCRYPTION), "CipherReference")
@@ -69,14 +75,19 @@ def _read_book(archive: zipfile.ZipFile, field: str) -> SourceText:
             raise DocumentEncryptedError([violation], format=_FORMAT)
     titles: dict[str, str] = {}
     for key, item in items.items():
-        if names[key] in present:
-            is_contents = item.get("media-type") == _CONTENTS_TYPE or "nav" in (item.get("properties") or "").split()
-            titles |= _titles(_parsed(archive, names[key]), names[key]) if is_contents else {}
+        if item.get("media-type") == _CONTENTS_TYPE or "nav" in (item.get("properties") or "").split():
+            with suppress(*_DAMAGE, load("lxml.etree").Error):  # damaged contents cost titles, not the book
+                titles |= _titles(entries, _parsed(archive, names[key]), names[key])
     text = HtmlText()
-    for name in dict.fromkeys(name for name in pages if name in present):
-        with suppress(EmptyDocumentError):
+    for name in dict.fromkeys(name for name in pages if name in entries):
+        try:
             source, _ = decode_html(archive.read(name), field)
-            text.add_page(_SELF_CLOSED.sub(_closed, source), field, title=titles.get(name, ""))
+        except EmptyDocumentError:
+            continue
+        except DocumentEncodingError as error:
+            violation = FieldViolation(field, f"has the page {name}, which {error.violations[0].description}")
+            raise DocumentEncodingError([violation], **error.metadata) from None
+        text.add_page(source, field, title=titles.get(name, ""))
     if not text.builder.text():
         raise EmptyDocumentError([FieldViolation(field, "is a book without text")])
 
@@ -122,27 +133,24 @@ def _elements(root: Any, name: str, namespace: str = "*") -> Iterator[Any]:
     yield from root.iter(f"{{{namespace}}}{name}")
 
 
-def _resolved(base: str, href: str) -> str:
+def _resolved(entries: Mapping[str, str], base: str, href: str) -> str:
     """Return the name of the part that a part named `base` refers to."""
-    return posixpath.normpath(posixpath.join(posixpath.dirname(base), unquote(href.partition("#")[0])))
+    name = posixpath.normpath(posixpath.join(posixpath.dirname(base), unquote(href.partition("#")[0])))
+    return entries.get(name) or entries.get(name.lower(), name)
 
 
-def _titles(contents: Any, name: str) -> dict[str, str]:
+def _titles(entries: Mapping[str, str], contents: Any, name: str) -> dict[str, str]:
     """Return the title of each page in a table of contents, of EPUB 3 or 2; the first one if it has several."""
-    links = [(link.get("href"), link) for nav in _elements(contents, "nav") for link in _elements(nav, "a")]
+    navs = (nav for nav in _elements(contents, "nav") if _OTHER_LISTS.isdisjoint(nav.attrib.values()))
+    links = [(link.get("href"), link) for nav in navs for link in _elements(nav, "a")]
     for point in _elements(contents, "navPoint"):
         target, label = next(_elements(point, "content"), None), next(_elements(point, "navLabel"), None)
         if target is not None and label is not None:
             links.append((target.get("src"), label))
     titles: dict[str, str] = {}
     for href, label in links:
-        titles.setdefault(_resolved(name, href or ""), on_one_line("".join(label.itertext())))
+        titles.setdefault(_resolved(entries, name, href or ""), on_one_line("".join(label.itertext())))
     return titles
-
-
-def _closed(tag: re.Match[str]) -> str:
-    name, attributes = tag.groups()
-    return tag[0] if name.lower() in _EMPTY_IN_HTML else f"<{name}{attributes[:-1]}></{name}>"
 
 
 def _malformed(field: str, why: str) -> DocumentMalformedError:

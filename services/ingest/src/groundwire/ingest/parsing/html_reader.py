@@ -6,12 +6,12 @@ from datetime import datetime
 from typing import Any
 
 from groundwire.ingest.parsing.source_text import (
-    RAISED,
     SourceText,
     TextBuilder,
     load,
     on_one_line,
     over_limit,
+    raised_number,
     source_properties,
 )
 from groundwire.ingest.parsing.text_encoding import UTF_8, checked_text, decode_html
@@ -28,21 +28,21 @@ _END_OF_RAW_TEXT = {
     name: re.compile(f"</{name}", re.IGNORECASE)
     for name in ("script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes")
 }
-_NAMES_ENDING_THEMSELVES = (
-    "area base br col embed hr img input link meta source track wbr p li dt dd tr td th thead tbody tfoot option"
+_VOID = frozenset(
+    ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"]
 )
-_ENDS_ITSELF = frozenset(_NAMES_ENDING_THEMSELVES.split())
+_ENDS_ITSELF = _VOID | frozenset(["p", "li", "dt", "dd", "tr", "td", "th", "thead", "tbody", "tfoot", "option"])
 MAX_DEPTH = 4096
 """The parser takes quadratic time on open elements: 16 s for 100,000 of them."""
 MAX_ATTRIBUTES = 1000
 """The parser compares each attribute of an element with all before it: 9 s for 80,000 of them."""
 _NOISE_NAMES = (
     "head script style noscript template nav svg math iframe object embed canvas audio video select datalist dialog "
-    "button textarea"
+    "button textarea noframes"
 )
 _BLOCK_NAMES = (
     "address article aside blockquote body caption center dd details dialog dir div dl dt fieldset figcaption figure "
-    "footer form header hr html legend li main menu ol p section summary ul table thead tbody tfoot tr"
+    "footer form header hr legend li main menu ol p section summary ul table thead tbody tfoot tr"
 )
 _NOISE = frozenset(_NOISE_NAMES.split())
 _NOISE_ROLES = frozenset({"navigation", "search", "menu", "menubar", "dialog", "alertdialog"})
@@ -55,7 +55,9 @@ _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _CELLS = frozenset({"td", "th"})
 _ENDS_LINE = _BLOCKS | _CELLS | {*_HEADINGS, "pre"}
 _MAX_STEPS = 50
-_NUMBER = re.compile(r"[0-9+\u2212-]*\d(?:,\d+)*")
+_ORDINAL = re.compile(r"[0-9]{1,6}")
+# Cells that span a hundred rows and columns would fill a hundred rows of ten thousand cells.
+_MOST_COLUMNS = 100
 _SPAN = re.compile(r"\d{1,2}")
 # Classes of elements that DocBook, Sphinx, Javadoc and others write around links to other pages and places.
 _NAVIGATION_NAMES = (
@@ -115,9 +117,13 @@ def read_html(data: bytes, field: str, *, decoded: bool = False) -> SourceText:
     )
 
 
-def _refuse_costly(source: str, field: str) -> None:
-    """Raise DocumentLimitError for what the parser would take quadratic time on, before it sees any of it."""
-    depth = position = 0
+def _checked(source: str, field: str) -> str:
+    """Return the source with an end for each element that XHTML closes in its own tag, which HTML leaves open.
+
+    Raises DocumentLimitError for what the parser would take quadratic time on, before it sees any of it.
+    """
+    parts: list[str] = []
+    depth = position = done = 0
     while (start := source.find("<", position)) >= 0:
         tag = _TAG.match(source, start)
         if tag is None:  # a comment, what a parser treats as one, or a mere `<`
@@ -132,13 +138,17 @@ def _refuse_costly(source: str, field: str) -> None:
         position, attributes = tag.end(), 0
         while (tag_end := _TAG_END.match(source, position)) is None:
             attribute = _ATTRIBUTE.match(source, position)
-            if attribute is None:
-                return  # the tag has no end: a parser drops it with all that follows
+            if attribute is None:  # the tag has no end: a parser drops it with all that follows
+                return "".join([*parts, source[done:]])
             position, attributes = attribute.end(), attributes + 1
             if attributes > MAX_ATTRIBUTES:
                 why = f"has an element of more than {MAX_ATTRIBUTES} attributes"
                 raise over_limit(field, "attributes", MAX_ATTRIBUTES, why)
         position, name = tag_end.end(), tag.group(2).lower()
+        if tag_end[0].endswith("/>") and name not in _VOID:
+            parts += source[done : tag_end.start()], f"></{name}>"
+            done = position
+            continue
         if name in _ENDS_ITSELF:  # many of them are never closed, which does not make them deep
             continue
         depth = max(0, depth - 1) if tag.group(1) else depth + 1
@@ -148,6 +158,7 @@ def _refuse_costly(source: str, field: str) -> None:
         if not tag.group(1) and name in _END_OF_RAW_TEXT:  # `<` in a script begins no tag
             raw_end = _END_OF_RAW_TEXT[name].search(source, position)
             position = raw_end.start() if raw_end is not None else len(source)
+    return "".join([*parts, source[done:]])
 
 
 class _Table:
@@ -165,6 +176,7 @@ class _Table:
         spans = (node.attributes.get(name) or "" for name in ("colspan", "rowspan"))
         columns, rows = (max(1, int(span)) if _SPAN.fullmatch(span) else 1 for span in spans)
         self._fill()
+        columns = max(1, min(columns, _MOST_COLUMNS - len(self._row)))
         for content in (text, *[""] * (columns - 1)):
             if rows > 1:
                 self._reaching[len(self._row)] = (content, rows - 1)
@@ -199,7 +211,7 @@ class HtmlText:
         self._tables: list[bool] = []
         self._layout: set[int] = set()
         self._table = _Table()
-        self._term = ""
+        self._terms: list[str] = []
         self._inline: list[str] = []
         # For each open list the number of its last item, None where they have none.
         self._lists: list[int | None] = []
@@ -215,8 +227,7 @@ class HtmlText:
         Raises:
             DocumentLimitError: its elements are nested too deeply, or one has too many attributes.
         """
-        _refuse_costly(source, field)
-        page = load("selectolax.lexbor").LexborHTMLParser(source)
+        page = load("selectolax.lexbor").LexborHTMLParser(_checked(source, field))
         if (
             title
             and page.css_first(", ".join(_HEADINGS)) is None
@@ -251,11 +262,9 @@ class HtmlText:
             return False
         if _is_noise(node):
             return False
-        if tag == "sup" and _NUMBER.fullmatch(raised := _only_text(node).strip()):
-            self._inline.append(raised.translate(RAISED))
+        if tag == "sup" and (raised := raised_number(_only_text(node).strip())) is not None:
+            self._inline.append(raised)
             return False
-        if tag == "table":
-            self._tables.append(node.mem_id in self._layout)
         if tag == "br":
             self._inline.append("\n" if self._pre else _BREAK)
         elif self._cell_depth:
@@ -263,22 +272,24 @@ class HtmlText:
             if tag in _ENDS_LINE:
                 self._inline.append(" ")
         elif tag in _ENDS_LINE:
-            self._flush()
+            self._flush(ends_verbatim=tag in _HEADINGS or tag == "table")
             self._begin_block(node)
         return True
 
     def _begin_block(self, node: Any) -> None:
         match node.tag:
             case "ol":
-                self._lists.append(0)
+                self._lists.append(_ordinal(node, "start", 1) - 1)
             case "ul" | "menu" | "dir":
                 self._lists.append(None)
             case "li":
-                self._begin_item()
+                self._begin_item(node)
             case "dd":
                 self._begin_description(node)
             case "pre":
                 self._pre += 1
+            case "table":
+                self._tables.append(node.mem_id in self._layout)
             case "td" | "th" if not (self._tables and self._tables[-1]):
                 self._cell_depth = 1
 
@@ -293,14 +304,10 @@ class HtmlText:
                 self._end_terms()
                 self.builder.heading(_HEADINGS[tag], self._take_line())
         elif tag == "pre":
-            self._pre = max(0, self._pre - 1)
-            text = "".join(self._inline).strip("\n")
-            self._inline.clear()
-            self._end_terms()
-            self.builder.verbatim(text, marker=self._take_marker())
+            self._pre -= 1
+            self._end_verbatim()
         elif tag == "dt":
-            line = self._take_line()
-            self._term = f"{self._term}, {line}" if self._term and line else line or self._term
+            self._terms += filter(None, [self._take_line()])
         elif tag in _BLOCKS:
             self._flush()
             self._leave_block(node)
@@ -321,13 +328,11 @@ class HtmlText:
                     self._marker = ""
             case "li":
                 self._marker = ""
-            case "ul" | "ol" | "menu" | "dir" if self._lists:
+            case "ul" | "ol" | "menu" | "dir":
                 self._lists.pop()
 
     def _leave_in_cell(self, node: Any) -> None:
         """Leave an element inside a cell, or the cell."""
-        if node.tag == "table":
-            self._tables.pop()
         if node.tag in _CELLS:
             self._cell_depth -= 1
             if not self._cell_depth:
@@ -335,33 +340,44 @@ class HtmlText:
         elif node.tag in _ENDS_LINE:
             self._inline.append(" ")
 
-    def _begin_item(self) -> None:
+    def _begin_item(self, node: Any) -> None:
         number = self._lists[-1] if self._lists else None
         self._marker = "- "
         if number is not None:
-            self._lists[-1] = number + 1
-            self._marker = f"{number + 1}. "
+            self._lists[-1] = number = _ordinal(node, "value", number + 1)
+            self._marker = f"{number}. "
 
     def _begin_description(self, node: Any) -> None:
         """Make what describes a term in several blocks an item, so that it shows where the last of them ends."""
         blocks = [child.tag for child in node.iter() if child.tag in _ENDS_LINE]
-        is_item = bool(self._term) and len(blocks) > 1 and _HEADINGS.keys().isdisjoint(blocks)
+        is_item = bool(self._terms) and len(blocks) > 1 and _HEADINGS.keys().isdisjoint(blocks)
         self._described.append(is_item)
         if is_item:
             self._lists.append(None)
-            self._begin_item()
+            self._marker = "- "
 
-    def _flush(self) -> None:
+    def _end_verbatim(self) -> None:
+        text = "".join(self._inline).strip("\n")
+        self._inline.clear()
+        self._end_terms()
+        self.builder.verbatim(text, marker=self._take_marker())
+
+    def _flush(self, *, ends_verbatim: bool = False) -> None:
         """End the paragraph, item or line that was being collected."""
         if self._pre:
+            if ends_verbatim:
+                self._end_verbatim()
+            elif self._inline and not self._inline[-1].endswith("\n"):
+                self._inline.append("\n")
             return
         lines = [on_one_line(line) for line in "".join(self._inline).split(_BREAK)]
         self._inline.clear()
         text = "\n".join(lines).strip()
         if not text:
             return
-        if self._term:
-            text, self._term = f"{self._term.rstrip(':')}: {text}", ""
+        if self._terms:
+            text = f"{', '.join(self._terms).rstrip(':')}: {text}"
+            self._terms.clear()
         if not self._lists:
             self.builder.add(text)
             return
@@ -373,8 +389,8 @@ class HtmlText:
 
     def _end_terms(self) -> None:
         """Add a term that no text of its own follows."""
-        term, self._term = self._term, ""
-        self.builder.add(term)
+        self.builder.add(", ".join(self._terms))
+        self._terms.clear()
 
     def _take_marker(self) -> str:
         marker, self._marker = self._marker, ""
@@ -388,7 +404,7 @@ class HtmlText:
 
 def _is_noise(node: Any) -> bool:
     tag = node.tag
-    if tag in _BLOCKS:
+    if tag in _BLOCKS and tag != "body":  # whose attributes say how a script shows the page
         said = node.attributes
         return "hidden" in said or (
             said.get("role") in _NOISE_ROLES
@@ -396,7 +412,12 @@ def _is_noise(node: Any) -> bool:
             or _NOT_SHOWN.search(said.get("style") or "") is not None
             or _COOKIES.search(f"{said.get('id')} {said.get('class')}") is not None
         )
-    return tag in _NOISE or tag.startswith("-") or (tag == "a" and _only_text(node).strip() in _ANCHORS)
+    return tag in _NOISE or (tag == "a" and _only_text(node).strip() in _ANCHORS)
+
+
+def _ordinal(node: Any, name: str, default: int) -> int:
+    value = node.attributes.get(name) or ""
+    return int(value) if _ORDINAL.fullmatch(value) else default
 
 
 def _only_text(node: Any) -> str:

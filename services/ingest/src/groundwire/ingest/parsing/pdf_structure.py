@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from groundwire.ingest.chunking.cuts import Heading
 from groundwire.ingest.parsing.source_text import on_one_line
+from groundwire.kernel.sentences import MAX_HEADING_CHARS
 from groundwire.kernel.spans import PageSpan
 
 _MAX_LEVEL = 6
@@ -105,5 +106,6 @@ def find_headings(text: str, pages: Sequence[PageSpan], bookmarks: Sequence[Book
         match = re.compile(pattern, re.MULTILINE).search(text, max(after, page.start), page.end)
         if match is not None:
             after = match.end()
-            headings.append(Heading(min(_MAX_LEVEL, bookmark.depth + 1), title, match.start(), match.end()))
+            name = title[:MAX_HEADING_CHARS].rstrip()
+            headings.append(Heading(min(_MAX_LEVEL, bookmark.depth + 1), name, match.start(), match.end()))
     return headings

@@ -35,10 +35,13 @@ RAISED = str.maketrans(
     "0123456789+-\u2212", "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079\u207a\u207b\u207b"
 )
 """Digits and signs to those that stand raised."""
-# A row with more is layout: cells that hold paragraphs.
+_NUMBER = re.compile(r"[0-9+\u2212-]*\d(?:,\d+)*")
 _BACKTICKS = re.compile(r"`+")
 _SHORTEST_FENCE = 3
+# A row with more is layout: cells that hold paragraphs.
 _MAX_ROW_CHARS = 1000
+# Empty cells that each row gets in a table where one row is far longer would take quadratic time.
+_MOST_PADDED = 100
 _LANGUAGE = re.compile(r"([a-z]{2})(?:[-_].*)?", re.IGNORECASE)
 _DEFAULTS = DocumentFields()
 # Metadata is the caller's alone: no source speaks of it.
@@ -160,6 +163,11 @@ def without_blank_lines(text: str) -> str:
     return _BLANK_LINES.sub("\n", clean(text)).strip()
 
 
+def raised_number(text: str) -> str | None:
+    """Return an exponent or numbers of notes with raised digits, None for any other text."""
+    return text.translate(RAISED) if _NUMBER.fullmatch(text) else None
+
+
 class TextBuilder:
     """Puts a canonical text together: joins blocks by blank lines, tight ones such as items of a list by line ends.
 
@@ -211,7 +219,7 @@ class TextBuilder:
                 for cell in row:
                     self.add(cell.replace("\\|", "|"))
                 continue
-            cells = [*row, *[""] * (columns - len(row))]
+            cells = [*row, *[""] * (min(columns, _MOST_PADDED) - len(row))]
             self._after_tight = self._after_tight and number > 0
             self.add(f"| {' | '.join(cells)} |", tight=True)
             if number == 0 and has_header and len(filled) > 1:
