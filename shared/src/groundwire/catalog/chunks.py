@@ -303,11 +303,6 @@ class ChunkFacts(NamedTuple):
         return self.document_id, self.sequence_num
 
     @property
-    def chapter_key(self) -> tuple[str, str]:
-        """Return what chunks of one chapter of one document have in common."""
-        return self.document_id, self.chapter
-
-    @property
     def headings(self) -> list[str]:
         """Return the headings that the chunk stands below, in any order."""
         return [heading for heading in (self.chapter, self.section, *self.hierarchy_path) if heading]
