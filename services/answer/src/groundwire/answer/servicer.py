@@ -195,9 +195,9 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         opened = await open_session(self.sessions, tenant, session_id)
         yield pb.ConverseResponse(session=messages.to_session(opened, brief=True))
         stream = QuestionStream(
-            self._answer_of_stream,
-            lambda: open_session(self.sessions, tenant, session_id),
-            lambda question, error: pb.ConverseResponse(
+            answer=self._answer_of_stream,
+            check=lambda: open_session(self.sessions, tenant, session_id),
+            failed=lambda question, error: pb.ConverseResponse(
                 message_id=question, error=to_status(as_groundwire_error(error, "Converse"))
             ),
             at_a_time=self._questions_of_streams,
