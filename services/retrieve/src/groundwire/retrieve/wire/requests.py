@@ -173,11 +173,13 @@ def query_time_violations(message: pb.RetrieveRequest, now: datetime) -> list[Fi
     return violations
 
 
-def check_parse_request(request: pb.ParseQueryRequest, max_chars: int) -> None:
+def parse_question_time(request: pb.ParseQueryRequest, max_chars: int, now: datetime) -> datetime:
+    """Check a question, and return when it was asked."""
     violations = violations_of(parse_collection_name, request.collection)
     violations += check_query(request.question, max_chars, "question")
     if violations:
         raise InvalidRequestError(violations)
+    return parse_timestamp(request.question_time, "question_time") if request.HasField("question_time") else now
 
 
 def check_embedded_texts(queries: Sequence[str], texts: Sequence[str]) -> None:
@@ -192,17 +194,6 @@ def check_embedded_texts(queries: Sequence[str], texts: Sequence[str]) -> None:
     ]
     if violations:
         raise InvalidRequestError(violations)
-
-
-def question_time(request: pb.ParseQueryRequest, now: datetime) -> datetime:
-    """Return when the question was asked.
-
-    Raises:
-        InvalidRequestError: it is no valid time.
-    """
-    if not request.HasField("question_time"):
-        return now
-    return parse_timestamp(request.question_time, "question_time")
 
 
 _EXPAND_MODES = members_by_number(pb.ExpandMode, ExpandMode)
