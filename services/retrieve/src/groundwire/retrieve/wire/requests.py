@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 import numpy as np
 
 from groundwire.api.common.v1 import search_mode_pb2
+from groundwire.api.common.v1.chunk_pb2 import ChunkReference
 from groundwire.api.common.v1.hit_pb2 import HitView
 from groundwire.api.common.v1.record_pb2 import RecordType
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
@@ -207,14 +208,25 @@ def parse_expand_request(request: pb.ExpandRequest) -> tuple[list[str | int], Ex
     violations = violations_of(parse_collection_name, request.collection)
     if not 1 <= len(request.chunks) <= _MAX_EXPANDED:
         violations.append(FieldViolation("chunks", f"must be 1 to {_MAX_EXPANDED} chunks"))
-    for position, reference in enumerate(request.chunks):
-        if reference.WhichOneof("reference") is None:
-            violations.append(FieldViolation(f"chunks[{position}]", "must have either chunk_id or chunk_number"))
+    violations += violations_of(parse_chunk_references, request.chunks, "chunks")
     violations += _expansion_violations(request, _EXPAND_LIMITS)
     if violations:
         raise InvalidRequestError(violations)
-    references = [getattr(item, item.WhichOneof("reference") or "") for item in request.chunks]
-    return references, to_expansion(request)
+    return parse_chunk_references(request.chunks, "chunks"), to_expansion(request)
+
+
+def parse_chunk_references(references: Sequence[ChunkReference], field: str) -> list[str | int]:
+    """Return the ids or numbers of chunks.
+
+    Raises:
+        InvalidRequestError: naming each that has neither.
+    """
+    kinds = [reference.WhichOneof("reference") for reference in references]
+    missing = [number for number, kind in enumerate(kinds) if kind is None]
+    if missing:
+        message = "must have either chunk_id or chunk_number"
+        raise InvalidRequestError([FieldViolation(f"{field}[{number}]", message) for number in missing])
+    return [getattr(reference, kind or "") for reference, kind in zip(references, kinds, strict=True)]
 
 
 def _expansion_violations(
