@@ -17,7 +17,7 @@ from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.ingest.v1 import record_service_pb2 as records_pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
-from groundwire.catalog.deletions import Deletions
+from groundwire.catalog.database import Database
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import (
     AlreadyExistsError,
@@ -374,7 +374,7 @@ def test_a_deletion_counts_what_a_final_search_still_finds(prompt: Store, monkey
 
 def test_a_receipt_waits_for_whoever_reads_an_earlier_state(prompt: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     document = prompt.ingest("a.md", story(random.Random(1)))
-    monkeypatch.setattr(Deletions, "scrub", lambda *_: False)  # the log holds the text as long as somebody reads it
+    monkeypatch.setattr(Database, "scrub", lambda *_: False)  # the log holds the text as long as somebody reads it
     receipt = prompt.delete(document.document_id)
     _complete(prompt)
     assert (receipt.state, _incomplete(prompt)) == (HIDDEN, [receipt.receipt_id])

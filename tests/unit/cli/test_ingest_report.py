@@ -1,6 +1,6 @@
 import pytest
 
-from groundwire.cli.ingest import FileOutcome, ingest_json, show_ingest, show_skipped
+from groundwire.cli.ingest import FileOutcome, run_json, show_ingest, show_skipped
 from groundwire.cli.source_files import SkippedFile, SkipReason
 
 OUTCOMES = [
@@ -17,7 +17,7 @@ SKIPPED = [
 
 
 def test_the_report_adds_up() -> None:
-    totals = ingest_json(OUTCOMES, SKIPPED)["totals"]
+    totals = run_json(OUTCOMES, SKIPPED)["totals"]
     assert totals == {
         "files": 3,
         "chunks": 8,
@@ -33,7 +33,7 @@ def test_the_report_adds_up() -> None:
 
 
 def test_each_failed_file_is_named_with_its_reason(capsys: pytest.CaptureFixture[str]) -> None:
-    show_ingest(ingest_json(OUTCOMES, SKIPPED))
+    show_ingest(run_json(OUTCOMES, SKIPPED))
     printed = capsys.readouterr()
     assert "[bold]c.md: DOCUMENT_EMPTY: content: is empty" in printed.err
     assert "3 files: 1 created, 1 unchanged, 1 failed · 8 chunks, 2 embedded" in printed.out
@@ -41,7 +41,7 @@ def test_each_failed_file_is_named_with_its_reason(capsys: pytest.CaptureFixture
 
 def test_a_warning_of_many_files_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     short = ("chunks are short",)
-    show_ingest(ingest_json([FileOutcome(name, "created", warnings=short) for name in ("a.md", "b.md", "c.md")], []))
+    show_ingest(run_json([FileOutcome(name, "created", warnings=short) for name in ("a.md", "b.md", "c.md")], []))
     assert capsys.readouterr().err == "warning chunks are short (3 files, a.md the first)\n"
 
 
@@ -58,6 +58,4 @@ def test_what_is_left_out_is_counted_by_ending_or_named(capsys: pytest.CaptureFi
         "skipped core: unsupported type",
         "skipped passwd: outside link",
     ]
-    assert [each["reason"] for each in ingest_json([], SKIPPED)["skipped"]] == ["unsupported type"] * 3 + [
-        "outside link"
-    ]
+    assert [each["reason"] for each in run_json([], SKIPPED)["skipped"]] == ["unsupported type"] * 3 + ["outside link"]

@@ -5,7 +5,7 @@ import pytest
 from groundwire.api.ingest.v1.collection_pb2 import CHUNKER_FIXED
 from groundwire.api.retrieve.v1.retrieve_report_pb2 import RetrieveReport
 from groundwire.api.retrieve.v1.retrieve_service_pb2 import RetrieveResponse
-from groundwire.cli.ingest import FileOutcome, chunking_policy, plan_json, reason_of, show_plan
+from groundwire.cli.ingest import PLAN_COUNTS, FileOutcome, chunking_policy, reason_of, run_json, show_plan
 from groundwire.cli.messages import applied_json
 from groundwire.cli.output import page_place
 from groundwire.client.values import filter_message
@@ -49,7 +49,7 @@ def test_only_the_rules_that_are_given_are_sent() -> None:
 def test_the_sums_of_a_plan_are_those_of_its_lines(capsys: pytest.CaptureFixture[str]) -> None:
     missing = [{"source": "gone.md", "document_id": "doc_x", "chunks": 3}]
     counts = {"added": 1, "kept": 5, "removed": 1, "embedded": 1, "tokens": 1140}
-    show_plan(plan_json([FileOutcome("a.md", "replaced", counts)], [], missing))
+    show_plan(run_json([FileOutcome("a.md", "replaced", counts)], [], missing, PLAN_COUNTS))
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert lines == [
         ["file", "added", "kept", "removed", "embedded", "tokens", "outcome"],

@@ -17,7 +17,6 @@ def chunk_facts(
     length: int | None = None,
     generation: int = 1,
     chapter: str | None = None,
-    document_chunk_count: int = 9,
 ) -> ChunkFacts:
     """Make the facts of a chunk that stands at `start`, by default far from all others."""
     content = content or f"text {number}"
@@ -36,7 +35,6 @@ def chunk_facts(
         hierarchy_path=(chapter,),
         words_hash=words_hash(content),
         source_uri=f"{document}.md",
-        document_chunk_count=document_chunk_count,
     )
 
 

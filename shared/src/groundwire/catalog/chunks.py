@@ -282,7 +282,7 @@ class ChunkFacts(NamedTuple):
     """Where a chunk stands, and what tells it from others.
 
     `start` and `end` are code points of the text of its generation. `words_hash` is what chunks with the same words in
-    the same order have in common. `document_chunk_count` counts the chunks of its document.
+    the same order have in common.
     """
 
     number: int
@@ -297,16 +297,10 @@ class ChunkFacts(NamedTuple):
     hierarchy_path: Sequence[str]
     words_hash: int
     source_uri: str
-    document_chunk_count: int
 
     @property
     def place(self) -> tuple[str, int]:
         return self.document_id, self.sequence_num
-
-    @property
-    def chapter_key(self) -> tuple[str, str]:
-        """Return what chunks of one chapter of one document have in common."""
-        return self.document_id, self.chapter
 
     @property
     def headings(self) -> list[str]:
@@ -329,12 +323,11 @@ _CHUNK_FACTS = (
     _c.hierarchy_path,
     _c.content,
 )
-_DOCUMENT_FACTS = (documents.c.source_path, documents.c.chunk_count)
 
 
-def _facts_statement(*of_document: Any) -> Select[Any]:
+def _facts_statement(source: Any) -> Select[Any]:
     return (
-        select(array_of(*_CHUNK_FACTS, *of_document))
+        select(array_of(*_CHUNK_FACTS, source))
         .join_from(chunks, generations, _c.generation_key == generations.c.generation_key)
         .join(documents, generations.c.document_key == documents.c.document_key)
         # "+ 0" keeps SQLite from beginning with all generations of the collection instead of the few chunks.
@@ -342,9 +335,9 @@ def _facts_statement(*of_document: Any) -> Select[Any]:
     )
 
 
-FACTS_NOW = _with_position(_facts_statement(*_DOCUMENT_FACTS).where(IS_LIVE))
+FACTS_NOW = _with_position(_facts_statement(documents.c.source_path).where(IS_LIVE))
 """The facts of those of the chunks with these numbers that are live, in no order: rows for `to_facts`."""
-_FACTS_THEN = CompiledArray(_facts_statement(*map(then, _DOCUMENT_FACTS)))
+_FACTS_THEN = CompiledArray(_facts_statement(then(documents.c.source_path)))
 
 
 def facts_of(stored: StoredChunk) -> ChunkFacts:
@@ -366,7 +359,6 @@ def facts_of(stored: StoredChunk) -> ChunkFacts:
         chunk.hierarchy_path,
         words_hash(chunk.content),
         document.source_uri,
-        document.chunk_count,
     )
     return facts
 

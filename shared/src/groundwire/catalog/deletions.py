@@ -77,7 +77,6 @@ from groundwire.catalog.schema import (
 )
 from groundwire.catalog.sessions import count_quoting_messages, redact_messages
 from groundwire.catalog.vectors import forget_embeddings, unneeded_embeddings
-from groundwire.kernel.budget import Budget
 from groundwire.kernel.chunk import StoredChunk
 from groundwire.kernel.clock import epoch_ms, from_epoch_ms
 from groundwire.kernel.collection import Collection
@@ -299,10 +298,6 @@ class Deletions(Aggregate):
         with self._database.read() as connection:
             row = connection.execute(select(deletions, engine.label("serving_name")).where(*of_id, ready)).first()
         return None if row is None else (row.serving_name, Deleted(_to_deletion(row), _to_traces(row.traces)))
-
-    def scrub(self, budget: Budget) -> bool:
-        """Remove deleted content from the files of the catalog; return whether all of it is gone."""
-        return self._database.scrub(budget)
 
     def left_of(self, deleted: Deleted) -> dict[str, int]:
         """Return how many entries a final search finds, by store: all but the vector engine."""

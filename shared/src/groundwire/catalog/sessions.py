@@ -345,7 +345,6 @@ class Sessions(Aggregate):
         session_id: str,
         expected_head: str,
         new: Sequence[NewMessage],
-        receipt: Receipt[Session] | None = None,
     ) -> Session:
         """Add messages behind the head; the oldest pairs leave the window first, so that it never holds more than ten.
 
@@ -387,7 +386,6 @@ class Sessions(Aggregate):
             raise AlreadyExistsError("the session has a message of this id", message_id=used or ids[0])
         for sequence, message in enumerate(new, first):
             _add(connection, tenant, key, sequence, message)
-        settle(connection, self._database.steady, tenant, receipt, session)
         return session
 
     @in_transaction

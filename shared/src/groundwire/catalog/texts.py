@@ -182,8 +182,8 @@ class SpanReader:
         name = document_id, generation
         if name not in self._texts:
             with self._database.read() as connection:
-                self._texts[name] = _find(connection, *self._owner, document_id, generation)
-                self._pages[name] = _pages(connection, self._texts[name].key)
+                found = self._texts[name] = _find(connection, *self._owner, document_id, generation)
+                self._pages[name] = [PageSpan(*row) for row in connection.execute(_PAGES, {"key": found.key})]
         found = self._texts[name]
         if not 0 <= start < end <= found.total_chars:
             return None
@@ -262,10 +262,6 @@ def _find(connection: Connection, tenant: str, collection: str, document_id: str
     if row is None:
         raise DocumentNotFoundError(document_id)
     return _Text(row.generation_key, row.total_chars)
-
-
-def _pages(connection: Connection, key: int) -> list[PageSpan]:
-    return [PageSpan(*row) for row in connection.execute(_PAGES, {"key": key})]
 
 
 def _segments(start: int, end: int) -> range:

@@ -17,7 +17,7 @@ from groundwire.cli.options import (
     unset_option,
     yes_option,
 )
-from groundwire.cli.output import confirm, counted, print_fields, print_line, print_list, printed_as_json, short_model
+from groundwire.cli.output import confirm, counted, print_fields, print_line, print_list, printed_as_json
 from groundwire.kernel.errors import PreconditionError
 
 _COLUMNS = ("collection", "profile", "documents", "chunks", "characters", "model")
@@ -39,7 +39,7 @@ def list_collections() -> None:
             each.document_count,
             each.chunk_count,
             each.total_chars,
-            short_model(each.embedding.model_name),
+            each.embedding.model_name.rpartition("/")[2],  # without who published it
         )
         for each in collections
     ]

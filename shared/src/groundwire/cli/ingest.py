@@ -100,29 +100,16 @@ class FileProgress(ProgressBar):
         self.advance(f"{self._chunks} chunks · {outcome.source}" if self._chunks else outcome.source)
 
 
-def ingest_json(
-    outcomes: Sequence[FileOutcome], skipped: Sequence[SkippedFile], deleted: Sequence[MissingDocument] = ()
-) -> dict[str, Any]:
-    """Return what an ingest did as `--json` prints it; `deleted` are the documents whose files were gone."""
-    counts = Counter(outcome.outcome for outcome in outcomes)
-    by_outcome = {name: counts[name] for name in _OUTCOMES}
-    return _report(outcomes, INGEST_COUNTS, by_outcome, skipped, deleted)
-
-
-def plan_json(
-    outcomes: Sequence[FileOutcome], skipped: Sequence[SkippedFile], missing: Sequence[MissingDocument] = ()
-) -> dict[str, Any]:
-    """Return what an ingest would do as `--json` prints it; `missing` are the documents that would be deleted."""
-    return _report(outcomes, PLAN_COUNTS, {}, skipped, missing)
-
-
-def _report(
+def run_json(
     outcomes: Sequence[FileOutcome],
-    count_names: Sequence[str],
-    by_outcome: dict[str, int],
     skipped: Sequence[SkippedFile],
-    deleted: Sequence[MissingDocument],
+    deleted: Sequence[MissingDocument] = (),
+    count_names: Sequence[str] = INGEST_COUNTS,
 ) -> dict[str, Any]:
+    """Return what an ingest did, or with PLAN_COUNTS would do, as `--json` prints it.
+
+    `deleted` are the documents whose files are gone.
+    """
     files: list[dict[str, Any]] = [
         {
             "source": outcome.source,
@@ -134,11 +121,13 @@ def _report(
         for outcome in outcomes
     ]
     totals = {"files": len(files)} | {name: sum(file[name] for file in files) for name in count_names}
+    if count_names is INGEST_COUNTS:
+        totals |= {name: sum(outcome.outcome == name for outcome in outcomes) for name in _OUTCOMES}
     return {
         "files": files,
         "skipped": [{"source": each.source, "reason": each.reason.value} for each in skipped],
         "deleted": list(deleted),
-        "totals": totals | by_outcome | {"skipped": len(skipped), "deleted": len(deleted)},
+        "totals": totals | {"skipped": len(skipped), "deleted": len(deleted)},
     }
 
 
@@ -202,6 +191,12 @@ _CONTENT_FIELDS = frozenset({"content", "part.data"})
 _NAMED = 20
 
 
+def size_option(name: str) -> Callable[[Any], Any]:
+    """Return the option for a size of chunks."""
+    of_what = f"{name.capitalize()} size of a chunk in the collection's unit, tokens by default"
+    return click.option(f"--{name}-size", type=COUNT, help=f"{of_what}, instead of its setting.")
+
+
 @click.command()
 @click.argument("sources", type=click.Path(), nargs=-1, required=True, metavar="PATH...", help="Files and folders.")
 @collection_option
@@ -211,21 +206,9 @@ _NAMED = 20
     type=click.Choice(["structure", "sentence", "hierarchy", "fixed"]),
     help="How to split these files into chunks, instead of the collection's setting.",
 )
-@click.option(
-    "--target-size",
-    type=COUNT,
-    help="Target size of a chunk in the collection's unit, tokens by default, instead of its setting.",
-)
-@click.option(
-    "--minimum-size",
-    type=COUNT,
-    help="Minimum size of a chunk in the collection's unit, tokens by default, instead of its setting.",
-)
-@click.option(
-    "--maximum-size",
-    type=COUNT,
-    help="Maximum size of a chunk in the collection's unit, tokens by default, instead of its setting.",
-)
+@size_option("target")
+@size_option("minimum")
+@size_option("maximum")
 @click.option(
     "--overlap",
     type=click.FloatRange(min=0.0, max=0.5),
@@ -462,20 +445,20 @@ class IngestRun:
             else plan
             for plan in plans
         ]
-        plans += [FileOutcome(each.source, "failed", error=each.error) for each in self.sources.unusable]
-        report = plan_json(plans, self.sources.skipped, missing)
-        if not printed_as_json(report):
-            show_skipped(self.sources.skipped, verbose=self.verbose)
-            show_plan(report)
-        return not any(file["error"] for file in report["files"])
+        return self._report(plans, missing, PLAN_COUNTS)
 
-    def _report(self, outcomes: Sequence[FileOutcome], deleted: Sequence[MissingDocument]) -> bool:
-        """Print what was done; return whether no file failed."""
+    def _report(
+        self,
+        outcomes: Sequence[FileOutcome],
+        deleted: Sequence[MissingDocument],
+        count_names: Sequence[str] = INGEST_COUNTS,
+    ) -> bool:
+        """Print what was done, or would be; return whether no file failed."""
         failed = [FileOutcome(each.source, "failed", error=each.error) for each in self.sources.unusable]
-        report = ingest_json([*outcomes, *failed], self.sources.skipped, deleted)
+        report = run_json([*outcomes, *failed], self.sources.skipped, deleted, count_names)
         if not printed_as_json(report):
             show_skipped(self.sources.skipped, verbose=self.verbose)
-            show_ingest(report)
+            (show_ingest if count_names is INGEST_COUNTS else show_plan)(report)
         return not any(file["error"] for file in report["files"])
 
     def _for_each(

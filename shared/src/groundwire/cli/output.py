@@ -222,11 +222,6 @@ def is_terminal(*, err: bool = False) -> bool:
     return (sys.stderr if err else sys.stdout).isatty()
 
 
-def short_model(name: str) -> str:
-    """Return the name of a model without the organisation it is published by."""
-    return name.rsplit("/", 1)[-1]
-
-
 def counted(count: int, noun: str) -> str:
     """Return a number with its noun, such as `1 chunk` or `2,000 chunks`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -46,11 +46,6 @@ class AccessOptions:
     services: frozenset[str] = frozenset()
     is_reflection_public: bool = False
 
-    @property
-    def is_open(self) -> bool:
-        """Return whether nobody is asked for a credential."""
-        return self.keys is None and self.jwks is None and not self.by_certificate
-
 
 class Access:
     """Identifies callers by their credentials and checks their rights; safe to use from many threads.
@@ -63,8 +58,8 @@ class Access:
     """
 
     def __init__(self, options: AccessOptions | None = None, quota: Quota | None = None) -> None:
-        self._options = options or AccessOptions()
-        self.is_open = self._options.is_open
+        self._options = taken = options or AccessOptions()
+        self.is_open = taken.keys is None and taken.jwks is None and not taken.by_certificate
         self._quota = None if quota == Quota() else quota
         self.anybody = Identity(quota=quota or Quota())
         """The caller where nobody is asked for a credential; made once, because calls need it before anything else."""

@@ -15,7 +15,6 @@ from groundwire.kernel.chunk import StoredChunk
 from groundwire.kernel.document import Document, DocumentFields, DocumentReference
 from groundwire.kernel.embedder import EmbeddingIdentity, Vectors
 from groundwire.kernel.errors import InvalidRequestError
-from groundwire.kernel.filters import Value
 from groundwire.kernel.identifiers import parse_source_uri
 from groundwire.kernel.records import HISTORY, QUOTED, RecordLinks, StoredRecord, record_time
 from groundwire.kernel.spans import Span
@@ -307,11 +306,6 @@ def to_links_message(links: RecordLinks) -> pb.RecordLinks:
         contradicts=links.contradicts,
         suggested_contradicts=links.suggested_contradicts,
     )
-
-
-def custom_values(metadata: Mapping[str, Value]) -> dict[str, Any]:
-    """Return the caller's own keys as JSON values: with lists instead of tuples."""
-    return {key: list(value) if isinstance(value, tuple) else value for key, value in metadata.items()}
 
 
 def _stored_key(field: FieldDescriptor) -> str:

@@ -154,14 +154,14 @@ def as_many_as_fit(messages: Iterable[MessageT]) -> list[MessageT]:
     return fitting
 
 
-def page_size(requested: int, *, default: int = 50, maximum: int = MAX_PAGE_SIZE, field: str = "page_size") -> int:
+def page_size(requested: int, *, default: int = 50, maximum: int = MAX_PAGE_SIZE) -> int:
     """Return the size of a page: `default` for 0, at most `maximum`.
 
     Raises:
-        InvalidRequestError: negative, naming `field`.
+        InvalidRequestError: it is negative.
     """
     if requested < 0:
-        raise InvalidRequestError.of(field, "must not be negative")
+        raise InvalidRequestError.of("page_size", "must not be negative")
     return min(requested or default, maximum)
 
 

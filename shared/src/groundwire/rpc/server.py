@@ -26,6 +26,7 @@ from groundwire.rpc.tls import ServerTls, TlsFiles
 
 MAX_RECEIVE_BYTES = 4 * 1024 * 1024 + 64 * 1024
 """4 MiB of content and room for the fields around it."""
+MAX_METADATA_BYTES = 16 * 1024
 
 # More than the calls of all kinds that admission lets wait and run, so that it is the one that refuses.
 _MAX_PENDING = 10_000
@@ -76,16 +77,6 @@ class ServerOptions:
     deadlines: DeadlineTable = field(default_factory=DeadlineTable)
     drain_s: float = 20.0
     drain_notice_s: float = 0.2
-    max_receive_bytes: int = MAX_RECEIVE_BYTES
-    max_metadata_bytes: int = 16 * 1024
-    # Far more than run at a time, so that `Admission` refuses the others, with a status that says when to call again.
-    # Beyond the limit the library resets calls, which clients see as UNAVAILABLE, and it counts those that have just
-    # ended, too. There is one because a client that opens and resets calls costs the more, the more it may have.
-    max_streams_per_connection: int = 1000
-    handshake_timeout_s: float = 5.0
-    # Services ping one another every five seconds of a quiet call (`rpc/channels.py`).
-    keepalive_permitted_s: float = 4.0
-    connection_idle_s: float = 300.0
     connection_age_s: float = 1800.0
     connection_age_grace_s: float = 120.0
 
@@ -94,21 +85,26 @@ class ServerOptions:
         return [
             # A second process on the port must fail, unless the two are meant to share the connections.
             ("grpc.so_reuseport", int(self.shares_port)),
-            ("grpc.max_receive_message_length", self.max_receive_bytes),
-            ("grpc.max_metadata_size", self.max_metadata_bytes),
-            ("grpc.absolute_max_metadata_size", self.max_metadata_bytes),
-            ("grpc.max_concurrent_streams", self.max_streams_per_connection),
+            ("grpc.max_receive_message_length", MAX_RECEIVE_BYTES),
+            ("grpc.max_metadata_size", MAX_METADATA_BYTES),
+            ("grpc.absolute_max_metadata_size", MAX_METADATA_BYTES),
+            # Far more than run at a time, so that `Admission` refuses the others, with a status that says when to call
+            # again. Beyond the limit the library resets calls, which clients see as UNAVAILABLE, and it counts those
+            # that have just ended, too. There is one because a client that opens and resets calls costs the more, the
+            # more it may have.
+            ("grpc.max_concurrent_streams", 1000),
             # The library drops calls at random, without a status, when too many are queued; ours are refused with one.
             ("grpc.server.max_pending_requests", _MAX_PENDING),
             ("grpc.server.max_pending_requests_hard_limit", _MAX_PENDING),
-            ("grpc.server_handshake_timeout_ms", _ms(self.handshake_timeout_s)),
+            ("grpc.server_handshake_timeout_ms", 5_000),
             # Clients ping idle connections, too, to learn of a silent partition before the next call.
             ("grpc.keepalive_permit_without_calls", 1),
-            ("grpc.http2.min_ping_interval_without_data_ms", _ms(self.keepalive_permitted_s)),
-            ("grpc.http2.min_recv_ping_interval_without_data_ms", _ms(self.keepalive_permitted_s)),
-            ("grpc.max_connection_idle_ms", _ms(self.connection_idle_s)),
-            ("grpc.max_connection_age_ms", _ms(self.connection_age_s)),
-            ("grpc.max_connection_age_grace_ms", _ms(self.connection_age_grace_s)),
+            # Services do so every five seconds of a quiet call (`rpc/channels.py`).
+            ("grpc.http2.min_ping_interval_without_data_ms", 4_000),
+            ("grpc.http2.min_recv_ping_interval_without_data_ms", 4_000),
+            ("grpc.max_connection_idle_ms", 300_000),
+            ("grpc.max_connection_age_ms", int(self.connection_age_s * 1000)),
+            ("grpc.max_connection_age_grace_ms", int(self.connection_age_grace_s * 1000)),
         ]
 
 
@@ -229,10 +225,7 @@ async def serve(
             await asyncio.to_thread(close)
 
 
-def _ms(seconds: float) -> int:
-    return int(seconds * 1000)
-
-
+_SAMPLE_EVERY_S = 0.02
 _BUCKET_S = 0.001
 _BUCKETS = 1000
 
@@ -247,15 +240,14 @@ class LagReading:
 
 
 class LagGauge:
-    """Sleeps `interval_s` repeatedly and records how late it wakes.
+    """Sleeps for 20 ms again and again, and records how late it wakes.
 
     Sees everything that keeps the loop from running: blocking calls on it, and threads that hold the
-    interpreter lock. A stall may begin in the middle of an interval, so that it is seen short by up to `interval_s`.
+    interpreter lock. A stall may begin in the middle of a sleep, so that it is seen short by up to 20 ms.
     Stalls longer than `warn_s` are logged, those of `warn_every_s` together.
     """
 
-    def __init__(self, interval_s: float = 0.02, warn_s: float = 0.05, warn_every_s: float = 30.0) -> None:
-        self._interval_s = interval_s
+    def __init__(self, warn_s: float = 0.05, warn_every_s: float = 30.0) -> None:
         self._warn_s = warn_s
         self._warn_every_s = warn_every_s
         self._warned_at = float("-inf")
@@ -266,7 +258,7 @@ class LagGauge:
     def start(self) -> None:
         """Begin to sample on the running event loop."""
         loop = asyncio.get_running_loop()
-        due = loop.time() + self._interval_s
+        due = loop.time() + _SAMPLE_EVERY_S
 
         # A timer of the loop: a task that sleeps would keep an idle server at work for three times as long.
         def wake() -> None:

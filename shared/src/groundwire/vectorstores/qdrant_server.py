@@ -218,12 +218,12 @@ class QdrantServerVectorStore(EngineAdapter):
     # Servers learned to match substrings late, so those go through the catalog.
     _compiled = ConditionCompiler(_ENGINE, matches_substrings=False)
 
-    def __init__(self, options: QdrantOptions, open_client: Callable[[QdrantOptions], Any] | None = None) -> None:
+    def __init__(self, options: QdrantOptions) -> None:
         if importlib.util.find_spec("qdrant_client") is None:
             raise MissingExtraError("qdrant needs the package qdrant-client: groundwire[qdrant]", extra="qdrant")
         self._options = options
         self._dimensions: dict[str, int] = {}
-        self._client = (open_client or QdrantOptions.open_client)(options)
+        self._client = options.open_client()
         # The library lets writes last as long as its own timeout, whatever they are given, and cancels nothing: what a
         # caller has left behind ends by that.
         self._requests = ThreadPoolExecutor(_REQUESTS, thread_name_prefix="qdrant")

@@ -147,45 +147,31 @@ class _Progress:
     verification_s: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
 class Answerer:
     """Answers questions, alone or in a session.
 
     `on_unrecorded` is called when an answer of a conversation is stored. With a `fallback`, `generator` is a model: the
-    fallback writes when the model fails before anything was sent, or when nothing it wrote is supported.
+    fallback writes when the model fails before anything was sent, or when nothing it wrote is supported. `drafts`
+    counts how many began, and failed for which reason, by the name of the generator.
     """
 
-    def __init__(
-        self,
-        *,
-        retriever: Retriever,
-        generator: Generator,
-        library: Library,
-        topics: Topics,
-        sessions: SessionStore,
-        on_unrecorded: Callable[[], None],
-        clock: Clock,
-        max_search_chars: int,
-        heartbeat_s: float,
-        rag_enabled: bool = True,
-        fallback: Generator | None = None,
-    ) -> None:
-        self._retriever = retriever
-        self._generator = generator
-        self._fallback = fallback
-        self.drafts: Counter[tuple[str, str]] = Counter()
-        """How many drafts began, and failed for which reason, by the name of the generator."""
-        self._heartbeat_s = heartbeat_s
-        self._library = library
-        self._topics = topics
-        self._sessions = sessions
-        self._on_unrecorded = on_unrecorded
-        self._clock = clock
-        self._max_search_chars = max_search_chars
-        self._rag_enabled = rag_enabled
-        # Weak, so that sessions in which nobody asks leave nothing behind.
-        self._locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
-        # The event loop refers to tasks weakly, so one that nothing else holds could vanish before its end.
-        self._keeping: set[asyncio.Task[None]] = set()
+    retriever: Retriever
+    generator: Generator
+    library: Library
+    topics: Topics
+    sessions: SessionStore
+    on_unrecorded: Callable[[], None]
+    clock: Clock
+    max_search_chars: int
+    heartbeat_s: float
+    rag_enabled: bool = True
+    fallback: Generator | None = None
+    drafts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    # Weak, so that sessions in which nobody asks leave nothing behind.
+    _locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = field(default_factory=WeakValueDictionary)
+    # The event loop refers to tasks weakly, so one that nothing else holds could vanish before its end.
+    _keeping: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def answer(self, ask: AskedQuestion, progress: _Progress | None = None) -> AsyncGenerator[AnswerEvent, None]:
         """Yield the events of an answer; the deltas and citations add up to the answer in the last one.
@@ -206,28 +192,28 @@ class Answerer:
         progress.retrieval_s = time.perf_counter() - progress.begun
         yield retrieved_event(progress.search)
         if retrieval.passages:
-            progress.model_asked = self._fallback is not None
+            progress.model_asked = self.fallback is not None
             try:
-                async with aclosing(self._drafted(self._generator, ask, retrieval, progress)) as events:
+                async with aclosing(self._drafted(self.generator, ask, retrieval, progress)) as events:
                     async for event in events:
                         yield event
             except GenerationFailedError as error:
-                if self._fallback is None:
+                if self.fallback is None:
                     raise
                 progress.failure = error.failure
-                self.drafts[self._generator.name, error.failure.value.lower()] += 1
-                _log.warning("the model failed", model=self._generator.name, failure=str(error))
+                self.drafts[self.generator.name, error.failure.value.lower()] += 1
+                _log.warning("the model failed", model=self.generator.name, failure=str(error))
             # A model that read the passages and drafted nothing says that they do not answer the question. Text that
             # was sent is never revoked, so nothing is put in its place.
             has_failed = progress.failure is not None or progress.has_draft
-            if self._fallback is not None and has_failed and not progress.composer.content:
+            if self.fallback is not None and has_failed and not progress.composer.content:
                 progress.failure = progress.failure or GenerationFailure.UNSUPPORTED
-                progress.generator = self._fallback.name
-                async with aclosing(self._drafted(self._fallback, ask, retrieval, progress)) as events:
+                progress.generator = self.fallback.name
+                async with aclosing(self._drafted(self.fallback, ask, retrieval, progress)) as events:
                     async for event in events:
                         yield event
         if not progress.composer.content:
-            if not self._rag_enabled:
+            if not self.rag_enabled:
                 progress.refusal = answer_pb2.REFUSAL_REASON_RETRIEVAL_DISABLED
             elif ask.conversation_id and asks_nothing(ask.question):
                 progress.refusal = answer_pb2.REFUSAL_REASON_NO_QUESTION
@@ -269,13 +255,13 @@ class Answerer:
         Raises:
             GroundwireError: as `answer_in_session`.
         """
-        session = await self._sessions.get(tenant, ask.session_id)
+        session = await self.sessions.get(tenant, ask.session_id)
         own = str(uuid.uuid5(uuid.UUID(ask.session_id), ask.message_id))
         # A repetition goes to the session of the first call, where its answer is, whatever became of the original one.
         moves_on = False
-        if await self._sessions.exchange(tenant, ask.session_id, ask.message_id) is None:
+        if await self.sessions.exchange(tenant, ask.session_id, ask.message_id) is None:
             try:
-                await self._sessions.get(tenant, own)
+                await self.sessions.get(tenant, own)
                 moves_on = True
             except SessionNotFoundError:
                 moves_on = not session.is_closed and await self._shifts_topic(ask, session.messages)
@@ -306,13 +292,13 @@ class Answerer:
             AlreadyExistsError: there is one, about another collection or of another user.
             GroundwireError: as `answer_in_session`.
         """
-        session = start_session(session_id, new, new.idle_timeout or timedelta(), self._clock.now())
+        session = start_session(session_id, new, new.idle_timeout or timedelta(), self.clock.now())
         is_new = False
         try:
-            await create_session(self._sessions, self._library, tenant, session)
+            await create_session(self.sessions, self.library, tenant, session)
             is_new = True
         except AlreadyExistsError:
-            stored = await self._sessions.get(tenant, session_id)
+            stored = await self.sessions.get(tenant, session_id)
             if (stored.collection, stored.user_id) != (new.collection, new.user_id):
                 message = "the message id was used with another collection or user"
                 raise AlreadyExistsError(message, message_id=ask.message_id) from None
@@ -324,7 +310,7 @@ class Answerer:
                     yield event
         except GroundwireError:
             if is_new:  # a refused question leaves nothing behind
-                await self._sessions.delete(tenant, session_id)
+                await self.sessions.delete(tenant, session_id)
             raise
 
     async def answer_in_session(
@@ -347,9 +333,9 @@ class Answerer:
         """
         lock = self._locks.setdefault((tenant, ask.session_id), asyncio.Lock())
         async with lock:
-            session = await self._sessions.get(tenant, ask.session_id)
+            session = await self.sessions.get(tenant, ask.session_id)
             _refuse_other_collection(session, ask)
-            exchange = await self._sessions.exchange(tenant, ask.session_id, ask.message_id)
+            exchange = await self.sessions.exchange(tenant, ask.session_id, ask.message_id)
             earlier = _earlier_reply(exchange, ask)
             if earlier is not None and earlier.answer is not None and (is_resumed or not earlier.abandoned):
                 for event in replayed(earlier.answer):
@@ -365,8 +351,8 @@ class Answerer:
             prepared = replace(
                 ask,
                 collection=session.collection,
-                search_text=search_text(ask.question, window, self._max_search_chars),
-                search_context=search_context(ask.question, window, self._max_search_chars),
+                search_text=search_text(ask.question, window, self.max_search_chars),
+                search_context=search_context(ask.question, window, self.max_search_chars),
                 conversation_id=session.conversation_id,
                 scope=session.scope,
             )
@@ -385,10 +371,10 @@ class Answerer:
                             is_open = True
                         elif event.HasField("final"):
                             reply = _reply(ask.message_id, event.final.answer, progress)
-                            await self._sessions.reply(tenant, ask.session_id, reply, replacing)
+                            await self.sessions.reply(tenant, ask.session_id, reply, replacing)
                             is_open = False
                             if session.conversation_id:
-                                self._on_unrecorded()
+                                self.on_unrecorded()
                         yield event
             finally:
                 shift.cancel()
@@ -398,7 +384,7 @@ class Answerer:
 
     async def _shifts_topic(self, ask: AskedQuestion, window: Sequence[Message]) -> bool:
         """Tell whether a question changes the topic; never where retrieval is off, for then no model embeds."""
-        return ask.topic_shift or (self._rag_enabled and await self._topics.is_shift(ask.question, window))
+        return ask.topic_shift or (self.rag_enabled and await self.topics.is_shift(ask.question, window))
 
     async def _wait_until_recorded(self, tenant: str, session: Session) -> None:
         """Wait up to half a second until recent turns of a conversation are recorded, so the question can find them.
@@ -406,20 +392,20 @@ class Answerer:
         Older turns wait for an ingest service that is unavailable, and no answer waits for that.
         """
         for _ in range(_RECORDING_LOOKS):
-            if not session.unrecorded or self._clock.now() - session.messages[-1].time > _JUST_SAID:
+            if not session.unrecorded or self.clock.now() - session.messages[-1].time > _JUST_SAID:
                 return
             await asyncio.sleep(_RECORDING_LOOK_S)
-            session = await self._sessions.get(tenant, session.session_id)
+            session = await self.sessions.get(tenant, session.session_id)
 
     def _nothing_yet(self, ask: AskedQuestion) -> _Progress:
         composer = Composer(ask.collection, ask.max_answer_chars)
-        return _Progress(composer, answer_pb2.Answer(search_text=ask.search_text or ask.question), self._generator.name)
+        return _Progress(composer, answer_pb2.Answer(search_text=ask.search_text or ask.question), self.generator.name)
 
     async def _retrieve(self, ask: AskedQuestion) -> Retrieval:
         """Search for the question, in the places of the selected text if there is one; find nothing if switched off."""
         refused: InvalidRequestError | None = None
         wanted = ask.search_text or ask.question
-        if not self._rag_enabled:
+        if not self.rag_enabled:
             return Retrieval((), answer_pb2.Answer(search_text=wanted))
         if not ask.selected_text.strip():
             # Most texts are short enough: only after a refusal is it worth a call to learn the limit.
@@ -427,7 +413,7 @@ class Answerer:
                 return await self._found(ask, wanted, ask.search_context, ())
             except InvalidRequestError as error:
                 refused = error
-        max_chars = await self._library.max_query_chars_of(ask.collection)
+        max_chars = await self.library.max_query_chars_of(ask.collection)
         if len(ask.question) > max_chars:
             raise InvalidRequestError.of("question", f"must be at most {max_chars} characters, has {len(ask.question)}")
         # With the words of an earlier question in front, it may have become longer than the collection allows.
@@ -437,7 +423,7 @@ class Answerer:
             raise refused
         places: tuple[tuple[str, str], ...] = ()
         if ask.selected_text.strip():
-            places = await self._retriever.places_of(ask.collection, ask.selected_text, max_chars)
+            places = await self.retriever.places_of(ask.collection, ask.selected_text, max_chars)
             if not places:
                 return Retrieval((), answer_pb2.Answer(search_text=text, search_context=context))
         return await self._found(ask, text, context, places)
@@ -457,20 +443,20 @@ class Answerer:
             # What a document says of itself seldom repeats its number, so no search for the number finds it. The filter
             # of the caller may leave no room for names: then it is searched for like all else.
             with suppress(InvalidFilterError):
-                retrieval = await self._retriever.retrieve(replace(search, named_like=name.patterns))
+                retrieval = await self.retriever.retrieve(replace(search, named_like=name.patterns))
                 if passages := tuple(each for each in retrieval.passages if name.names(each)):
                     # Its head, with its author and date, is like no question.
                     return await self._with_openings(search, Retrieval(passages, retrieval.report))
         if document == "":
             search = replace(search, summary_of="")
         with Step("answer.search"):
-            retrieval = await self._retriever.retrieve(search)
+            retrieval = await self.retriever.retrieve(search)
             if document is None and not ask.is_selective and subject_asked_for(text) is not None:
                 retrieval = await self._with_openings(search, retrieval)
             if document and (place := named_place(document, retrieval.passages)):
                 document_id, chapter = place
                 whole = replace(search, summary_of=document_id, places=(place,) if chapter else ())
-                retrieval = await self._retriever.retrieve(whole)
+                retrieval = await self.retriever.retrieve(whole)
         return retrieval
 
     async def _with_openings(self, search: Search, retrieval: Retrieval) -> Retrieval:
@@ -486,7 +472,7 @@ class Answerer:
             return retrieval
         # As above, the filter of the caller may leave no room for more conditions.
         with suppress(InvalidFilterError):
-            openings = await self._retriever.retrieve(replace(search, openings_of=tuple(leading)))
+            openings = await self.retriever.retrieve(replace(search, openings_of=tuple(leading)))
             known = {each.chunk_id for each in retrieval.passages}
             added = (
                 replace(each, rank=leading[each.document_id].rank, relevance=leading[each.document_id].relevance)
@@ -503,7 +489,7 @@ class Answerer:
         self.drafts[generator.name, "begun"] += 1
         is_annotated = ask.grounding == answer_pb2.GROUNDING_POLICY_ANNOTATE
         drafts = generator.draft(progress.search.search_text, retrieval.passages, ask.strictness)
-        async with aclosing(drafts), aclosing(_with_heartbeats(drafts, self._heartbeat_s)) as batches:
+        async with aclosing(drafts), aclosing(_with_heartbeats(drafts, self.heartbeat_s)) as batches:
             async for batch in batches:
                 if isinstance(batch, AnswerEvent):
                     yield batch
@@ -512,7 +498,7 @@ class Answerer:
                 began = time.perf_counter()
                 with Step("answer.verify"):
                     sources = [source for statement in statements for source in statement.sources]
-                    stored = iter(await self._library.stored(ask.collection, sources) if sources else ())
+                    stored = iter(await self.library.stored(ask.collection, sources) if sources else ())
                     found = [[next(stored) for _ in each.sources] for each in statements]
                     checked = with_agreeing_sources(statements, found)
                 progress.verification_s += time.perf_counter() - began
@@ -551,7 +537,7 @@ class Answerer:
             finish_reason=answer_pb2.FINISH_REASON_LENGTH if composer.is_cut else answer_pb2.FINISH_REASON_COMPLETE,
             message_id=str(uuid.uuid4()),
             collection=ask.collection,
-            answer_time=to_timestamp(self._clock.now()),
+            answer_time=to_timestamp(self.clock.now()),
             generator=progress.generator,
             session_id=ask.session_id,
             topic_shift=progress.topic_shift,
@@ -567,12 +553,12 @@ class Answerer:
             answer.ClearField("hits")
             answer.ClearField("documents")
         if progress.model_asked:
-            answer.generation.model = self._generator.name
+            answer.generation.model = self.generator.name
             answer.generation.dropped_sentence_count = progress.dropped
             if progress.failure is not None:
                 answer.generation.failure = answer_pb2.GenerationFailure.Value(f"GENERATION_FAILURE_{progress.failure}")
                 answer.degraded_stages.append(DEGRADED_STAGE_GENERATION)
-                if progress.generator == self._generator.name:
+                if progress.generator == self.generator.name:
                     answer.finish_reason = answer_pb2.FINISH_REASON_INTERRUPTED
         if refusal:
             answer.finish_reason = answer_pb2.FINISH_REASON_REFUSED
@@ -580,20 +566,20 @@ class Answerer:
 
     async def _begin(self, tenant: str, session: Session, ask: AskedQuestion) -> None:
         """Store a question after whatever another replica has stored meanwhile, unless the caller named a head."""
-        question = Message(ask.message_id, Role.USER, ask.question, self._clock.now())
+        question = Message(ask.message_id, Role.USER, ask.question, self.clock.now())
         for attempt in range(1, _BEGIN_ATTEMPTS + 1):
             session_id, newest = session.session_id, session.messages[-1] if session.messages else None
             if newest is not None and newest.role is Role.USER:
                 # A crash left it without an answer; it gets an empty one, because questions and answers alternate.
                 left = AskedQuestion(newest.content, session.collection, newest.message_id, session_id=session_id)
                 await self._abandon(tenant, left, self._nothing_yet(left), "")
-                session = await self._sessions.get(tenant, session_id)
+                session = await self.sessions.get(tenant, session_id)
             try:
-                await self._sessions.begin(tenant, session_id, session.head, question)
+                await self.sessions.begin(tenant, session_id, session.head, question)
             except SessionHeadMovedError:
                 if ask.expected_head is not None or attempt == _BEGIN_ATTEMPTS:
                     raise
-                session = await self._sessions.get(tenant, session_id)
+                session = await self.sessions.get(tenant, session_id)
             else:
                 return
 
@@ -605,7 +591,7 @@ class Answerer:
         async def keep() -> None:
             bind_current_budget(Budget(_ABANDON_S))
             try:
-                await self._sessions.reply(tenant, ask.session_id, _reply(ask.message_id, answer, progress), replacing)
+                await self.sessions.reply(tenant, ask.session_id, _reply(ask.message_id, answer, progress), replacing)
             except (SessionNotFoundError, AlreadyExistsError):
                 pass  # it was deleted, or another replica has answered
             except GroundwireError as error:

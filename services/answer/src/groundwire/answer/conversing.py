@@ -7,7 +7,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from groundwire.answer.answers import numbered
@@ -49,6 +49,7 @@ AnswerQuestion: TypeAlias = Callable[[AskedQuestion, Budget], AsyncGenerator[Ans
 """Yields the events of an answer in the task of its question; its work ends with the budget."""
 
 
+@dataclass(slots=True, kw_only=True)
 class QuestionStream:
     """One stream, from its first question to its end.
 
@@ -61,27 +62,17 @@ class QuestionStream:
         heartbeat_s: seconds without a response until a heartbeat is one.
     """
 
-    def __init__(
-        self,
-        answer: AnswerQuestion,
-        check: Callable[[], Awaitable[object]],
-        failed: Callable[[str, Exception], ConverseResponse],
-        *,
-        at_a_time: asyncio.Semaphore,
-        limit_s: float | None,
-        heartbeat_s: float,
-    ) -> None:
-        self._answer = answer
-        self._check = check
-        self._failed = failed
-        self._at_a_time = at_a_time
-        self._limit_s = limit_s
-        self._heartbeat_s = heartbeat_s
-        self._waiting: deque[AskedQuestion | Refused] = deque()
-        self._arrived = asyncio.Event()
-        self._is_over = False
-        self._current: tuple[str, asyncio.Task[None]] | None = None
-        self._events: asyncio.Queue[ConverseResponse | None] = asyncio.Queue(_MOST_UNSENT)
+    answer: AnswerQuestion
+    check: Callable[[], Awaitable[object]]
+    failed: Callable[[str, Exception], ConverseResponse]
+    at_a_time: asyncio.Semaphore
+    limit_s: float | None
+    heartbeat_s: float
+    _waiting: deque[AskedQuestion | Refused] = field(default_factory=deque)
+    _arrived: asyncio.Event = field(default_factory=asyncio.Event)
+    _is_over: bool = False
+    _current: tuple[str, asyncio.Task[None]] | None = None
+    _events: asyncio.Queue[ConverseResponse | None] = field(default_factory=lambda: asyncio.Queue(_MOST_UNSENT))
 
     async def run(self, requests: AsyncIterator[ConversationRequest]) -> AsyncGenerator[ConverseResponse, None]:
         """Yield responses until the requests end and all questions are answered.
@@ -97,11 +88,11 @@ class QuestionStream:
             while True:
                 try:
                     # Not `wait_for`, which loses a cancellation that comes together with an event.
-                    async with asyncio.timeout(self._heartbeat_s):
+                    async with asyncio.timeout(self.heartbeat_s):
                         event = await self._events.get()
                 except TimeoutError:
                     if self._current is None:
-                        await self._check()
+                        await self.check()
                     event = ConverseResponse(heartbeat=ConverseHeartbeat())
                 if event is None:
                     break
@@ -131,7 +122,7 @@ class QuestionStream:
                     error = OverloadedError(
                         f"{_MOST_WAITING} questions of the stream are already waiting", limit=_MOST_WAITING
                     )
-                    await self._events.put(self._failed(request.message_id, error))
+                    await self._events.put(self.failed(request.message_id, error))
                 self._arrived.set()
         finally:
             self._is_over = True
@@ -145,7 +136,7 @@ class QuestionStream:
                 continue
             request = self._waiting.popleft()
             if isinstance(request, Refused):
-                await self._events.put(self._failed(request.message_id, request.error))
+                await self._events.put(self.failed(request.message_id, request.error))
                 continue
             task = asyncio.create_task(self._answer_one(request))
             self._current = request.message_id, task
@@ -160,16 +151,16 @@ class QuestionStream:
                 await self._events.put(ConverseResponse(message_id=request.message_id, cancelled=QuestionCancelled()))
             elif (error := task.exception()) is not None:
                 failure = error if isinstance(error, Exception) else RuntimeError(repr(error))
-                await self._events.put(self._failed(request.message_id, failure))
+                await self._events.put(self.failed(request.message_id, failure))
         await self._events.put(None)
 
     async def _answer_one(self, request: AskedQuestion) -> None:
-        budget = Budget(self._limit_s)
+        budget = Budget(self.limit_s)
         try:
             async with (
-                asyncio.timeout(self._limit_s),
-                self._at_a_time,
-                aclosing(numbered(self._answer(request, budget))) as events,
+                asyncio.timeout(self.limit_s),
+                self.at_a_time,
+                aclosing(numbered(self.answer(request, budget))) as events,
             ):
                 async for event in events:
                     response = ConverseResponse(message_id=request.message_id, answer_event=event)

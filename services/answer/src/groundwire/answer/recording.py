@@ -10,7 +10,7 @@ import math
 import uuid
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, Protocol, TypeVar
@@ -182,6 +182,7 @@ class InCallOf(Protocol):
         """
 
 
+@dataclass(slots=True)
 class Recording:
     """Records exchanges one after the other, each conversation in its order, until it is stopped.
 
@@ -196,31 +197,21 @@ class Recording:
         writer: writes the summaries, None for what quotes; what it cannot write is quoted.
     """
 
-    def __init__(
-        self,
-        outbox: Outbox,
-        records: Records,
-        in_call_of: InCallOf,
-        *,
-        summary_every: int,
-        consolidates: bool,
-        writer: SummaryWriter | None = None,
-    ) -> None:
-        self._outbox = outbox
-        self._records = records
-        self._in_call_of = in_call_of
-        self._summary_every = summary_every
-        self._consolidates = consolidates
-        self._writer = writer
-        self._arrived = asyncio.Event()
-        self._tasks: list[asyncio.Task[None]] = []
-        self._has_failed = False
-        self._to_summarise: asyncio.Queue[tuple[Unrecorded, int]] = asyncio.Queue()
-        # Of those whose turns are written: they are recorded once their summaries are, too.
-        self._awaiting_summary: set[int] = set()
-        # Those of them whose summary has failed, and the conversations that could not be written: until a pause ends.
-        self._unsummarised: set[int] = set()
-        self._stuck: set[tuple[str, Conversation]] = set()
+    outbox: Outbox
+    records: Records
+    in_call_of: InCallOf
+    summary_every: int
+    consolidates: bool
+    writer: SummaryWriter | None = None
+    _arrived: asyncio.Event = field(default_factory=asyncio.Event)
+    _tasks: list[asyncio.Task[None]] = field(default_factory=list)
+    _has_failed: bool = False
+    _to_summarise: asyncio.Queue[tuple[Unrecorded, int]] = field(default_factory=asyncio.Queue)
+    # Of those whose turns are written: they are recorded once their summaries are, too.
+    _awaiting_summary: set[int] = field(default_factory=set)
+    # Those of them whose summary has failed, and the conversations that could not be written: until a pause ends.
+    _unsummarised: set[int] = field(default_factory=set)
+    _stuck: set[tuple[str, Conversation]] = field(default_factory=set)
 
     def start(self) -> None:
         """Start on the running event loop, with the exchanges that an earlier process left."""
@@ -249,10 +240,10 @@ class Recording:
         async for exchange in self._unrecorded():
             if (exchange.tenant, exchange.conversation) == (caller.tenant, conversation):
                 # The task may write the same just now, under the same ids. Summaries are left to it.
-                await self._in_call_of(exchange.identity, partial(self._write_exchange, exchange))
+                await self.in_call_of(exchange.identity, partial(self._write_exchange, exchange))
         # Within the same scope as the task, so that what both write is one request.
         recorder = recorder_of(caller.tenant, caller.subject, conversation.scope)
-        return await self._in_call_of(recorder, lambda: self.consolidate(conversation, first, last))
+        return await self.in_call_of(recorder, lambda: self.consolidate(conversation, first, last))
 
     async def consolidate(
         self, conversation: Conversation, first: int = 1, last: int | None = None
@@ -264,26 +255,26 @@ class Recording:
         Raises:
             GroundwireError: as `Records`.
         """
-        turns = await self._records.turns(conversation, first, last)
+        turns = await self.records.turns(conversation, first, last)
         remembered: list[Remembered] = []
         for derived in derive_memories(turns):
             # The form that ids of memories have, made of what it says, so that a repetition finds its own record.
             digest = made_id(derived.turn.record_id, derived.text).replace("-", "")[:8]
             record_id = f"chunk-{derived.turn.time:%Y-%m-%d}-{digest}"
-            similar = await self._records.similar_memories(conversation, derived.text)
+            similar = await self.records.similar_memories(conversation, derived.text)
             same = next((each for each in similar if says_the_same(each.text, derived.text)), None)
             if same is None or same.record_id == record_id:
-                await self._records.write_memory(conversation, derived, record_id)
+                await self.records.write_memory(conversation, derived, record_id)
                 remembered.append(Remembered(record_id, derived, is_new=same is None))
             else:
                 record_id = same.record_id
                 if record_id not in derived.turn.supports:
                     # Another process may be deriving from the same turn.
                     write_id = made_id("confirm", derived.turn.record_id, record_id)
-                    await self._records.confirm_memory(conversation, record_id, write_id)
+                    await self.records.confirm_memory(conversation, record_id, write_id)
                 remembered.append(Remembered(record_id, derived, is_new=False))
             if record_id not in derived.turn.supports:
-                await self._records.support(conversation, derived.turn.record_id, record_id)
+                await self.records.support(conversation, derived.turn.record_id, record_id)
         return remembered
 
     async def _run(self) -> None:
@@ -317,7 +308,7 @@ class Recording:
 
     async def _unrecorded(self) -> AsyncGenerator[Unrecorded, None]:
         after = 0
-        while batch := await self._outbox.unrecorded(after, _EXCHANGES_AT_A_TIME):
+        while batch := await self.outbox.unrecorded(after, _EXCHANGES_AT_A_TIME):
             after = batch[-1].number
             for exchange in batch:
                 yield exchange
@@ -334,10 +325,10 @@ class Recording:
         async def write() -> bool:
             nonlocal index
             index = await self._write_exchange(exchange)
-            return index >= self._summary_every and bool(await self._due(exchange.conversation, index))
+            return index >= self.summary_every and bool(await self._due(exchange.conversation, index))
 
         try:
-            is_due = await self._in_call_of(exchange.identity, write)
+            is_due = await self.in_call_of(exchange.identity, write)
         except _HOPELESS as error:
             _log.warning(
                 "an exchange cannot be recorded", conversation_id=exchange.session.conversation_id, error=str(error)
@@ -350,7 +341,7 @@ class Recording:
             self._awaiting_summary.add(exchange.number)
             self._to_summarise.put_nowait((exchange, index))
         else:
-            await self._outbox.recorded(exchange.number)
+            await self.outbox.recorded(exchange.number)
         return True
 
     async def _summarise_all(self) -> None:
@@ -358,13 +349,13 @@ class Recording:
             exchange, index = await self._to_summarise.get()
             try:
                 try:
-                    await self._in_call_of(exchange.identity, partial(self._summarise, exchange.conversation, index))
+                    await self.in_call_of(exchange.identity, partial(self._summarise, exchange.conversation, index))
                 except _HOPELESS as error:
                     conversation_id = exchange.session.conversation_id
                     _log.warning(
                         "a conversation cannot be summarised", conversation_id=conversation_id, error=str(error)
                     )
-                await self._outbox.recorded(exchange.number)
+                await self.outbox.recorded(exchange.number)
                 self._awaiting_summary.discard(exchange.number)
             except Exception as error:  # noqa: BLE001 - the task must outlive any failure
                 self._complain(error)
@@ -373,19 +364,19 @@ class Recording:
                 self._arrived.set()
 
     async def _due(self, conversation: Conversation, last: int) -> list[Summary]:
-        return list(due_summaries(await self._records.summaries(conversation), last, self._summary_every))
+        return list(due_summaries(await self.records.summaries(conversation), last, self.summary_every))
 
     async def _summarise(self, conversation: Conversation, last: int) -> None:
         """Write the summaries that are missing up to the exchange `last`, and the memories that follow from it."""
         for due in await self._due(conversation, last):
-            turns = await self._records.turns(conversation, due.first, due.last)
+            turns = await self.records.turns(conversation, due.first, due.last)
             if not turns:
                 continue
             record_id = made_id(conversation.collection, conversation.conversation_id, str(due.index))
             written = None
-            if self._writer is not None:
+            if self.writer is not None:
                 try:
-                    written = await self._writer.summarise(turns)
+                    written = await self.writer.summarise(turns)
                 except GenerationFailedError as error:
                     _log.warning("the model failed, so a summary is quoted", failure=str(error))
             if written is None:
@@ -393,8 +384,8 @@ class Recording:
                 written = await asyncio.to_thread(summarise, turns)
             # A document that the summary quotes may just be deleted for good: the next exchange writes one without it.
             with suppress(DocumentNotFoundError):
-                await self._records.write_summary(conversation, due, written, turns[-1].time, f"summary-{record_id}")
-            if self._consolidates:
+                await self.records.write_summary(conversation, due, written, turns[-1].time, f"summary-{record_id}")
+            if self.consolidates:
                 await self.consolidate(conversation, due.first, due.last)
 
     async def _write_exchange(self, exchange: Unrecorded) -> int:
@@ -404,12 +395,12 @@ class Recording:
             return await self._write_turns(exchange.conversation, written, made_id(turns[0].record_id))
         except RequestIdReusedError:
             # Written before with other content, because it was redacted in between.
-            return await self._records.turn_number(exchange.conversation, turns[0].record_id)
+            return await self.records.turn_number(exchange.conversation, turns[0].record_id)
 
     async def _write_turns(self, conversation: Conversation, turns: Sequence[Turn], write_id: str) -> int:
         """Write those turns of an exchange that can be written, and return its number."""
         try:
-            return await self._records.write_exchange(conversation, turns, write_id)
+            return await self.records.write_exchange(conversation, turns, write_id)
         except DocumentNotFoundError:
             if len(turns) == 1:
                 raise

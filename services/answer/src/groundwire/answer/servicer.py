@@ -1,4 +1,5 @@
 """gRPC edge of the answer service."""
+# ruff: noqa: N802 - names of the methods are the contract's
 
 import asyncio
 import uuid
@@ -60,7 +61,7 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         default_factory=lambda: asyncio.Semaphore(CALL_LIMITS[Work.SEARCH]), init=False
     )
 
-    async def CreateSession(self, request: pb.CreateSessionRequest, _context: Any) -> pb.CreateSessionResponse:  # noqa: N802 - name of the contract
+    async def CreateSession(self, request: pb.CreateSessionRequest, _context: Any) -> pb.CreateSessionResponse:
         new, tenant = messages.parse_create_request(request), _tenant()
         if new.conversation_id:
             self._require_recording()
@@ -73,11 +74,11 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
             lambda stored: pb.CreateSessionResponse(session=messages.to_session(stored, brief=True)),
         )
 
-    async def GetSession(self, request: pb.GetSessionRequest, _context: Any) -> pb.GetSessionResponse:  # noqa: N802 - the same
+    async def GetSession(self, request: pb.GetSessionRequest, _context: Any) -> pb.GetSessionResponse:
         session = await self.sessions.get(_tenant(), parse_uuid(request.session_id, "session_id"))
         return pb.GetSessionResponse(session=messages.to_session(session))
 
-    async def ListSessions(self, request: pb.ListSessionsRequest, _context: Any) -> pb.ListSessionsResponse:  # noqa: N802 - the same
+    async def ListSessions(self, request: pb.ListSessionsRequest, _context: Any) -> pb.ListSessionsResponse:
         position, limit = self.page_tokens.begin(request)
         after, wanted = messages.parse_position(position), messages.parse_list_request(request)
         rows = await self.sessions.page(_tenant(), wanted, after, limit)
@@ -86,7 +87,7 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         )
         return pb.ListSessionsResponse(sessions=listed, next_page_token=token)
 
-    async def ListMessages(self, request: pb.ListMessagesRequest, _context: Any) -> pb.ListMessagesResponse:  # noqa: N802 - the same
+    async def ListMessages(self, request: pb.ListMessagesRequest, _context: Any) -> pb.ListMessagesResponse:
         session_id = parse_uuid(request.session_id, "session_id")
         position, limit = self.page_tokens.begin(request)
         rows = await self.sessions.messages(_tenant(), session_id, int(position[0]) if position else 0, limit)
@@ -95,7 +96,7 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         )
         return pb.ListMessagesResponse(messages=listed, next_page_token=token)
 
-    async def EndSession(self, request: pb.EndSessionRequest, _context: Any) -> pb.EndSessionResponse:  # noqa: N802 - the same
+    async def EndSession(self, request: pb.EndSessionRequest, _context: Any) -> pb.EndSessionResponse:
         session_id, tenant = parse_uuid(request.session_id, "session_id"), _tenant()
         return await self._once(
             request,
@@ -104,7 +105,7 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
             lambda session: pb.EndSessionResponse(session=messages.to_session(session, brief=True)),
         )
 
-    async def DeleteSession(self, request: pb.DeleteSessionRequest, _context: Any) -> pb.DeleteSessionResponse:  # noqa: N802 - the same
+    async def DeleteSession(self, request: pb.DeleteSessionRequest, _context: Any) -> pb.DeleteSessionResponse:
         session_id, tenant = parse_uuid(request.session_id, "session_id"), _tenant()
         return await self._once(
             request,
@@ -113,7 +114,7 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
             lambda count: pb.DeleteSessionResponse(deleted_message_count=count),
         )
 
-    async def DeleteSessions(self, request: pb.DeleteSessionsRequest, _context: Any) -> pb.DeleteSessionsResponse:  # noqa: N802 - the same
+    async def DeleteSessions(self, request: pb.DeleteSessionsRequest, _context: Any) -> pb.DeleteSessionsResponse:
         user_id, tenant = messages.parse_user_id(request), _tenant()
         return await self._once(
             request,
@@ -156,7 +157,7 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
                     raise  # another call conflicts
         return kind.FromString(earlier)
 
-    async def Ask(self, request: pb.AskRequest, _context: Any) -> pb.AskResponse:  # noqa: N802 - the same
+    async def Ask(self, request: pb.AskRequest, _context: Any) -> pb.AskResponse:
         ask = messages.parse_ask_request(request, self.max_question_chars)
         async with aclosing(self._events(ask)) as events:
             answer = None
@@ -167,7 +168,7 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
                 raise RuntimeError("the events of an answer ended without the answer")
         return pb.AskResponse(answer=answer)
 
-    async def AskStream(  # noqa: N802 - the same
+    async def AskStream(
         self, request: pb.AskStreamRequest, _context: Any
     ) -> AsyncGenerator[pb.AskStreamResponse, None]:
         ask = messages.parse_stream_request(request, self.max_question_chars)
@@ -181,7 +182,7 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         if sequence < after:
             raise InvalidRequestError.of("after_sequence", f"the answer has {sequence} events")
 
-    async def Converse(  # noqa: N802 - the same
+    async def Converse(
         self, requests: AsyncIterator[pb.ConverseRequest], context: Any
     ) -> AsyncGenerator[pb.ConverseResponse, None]:
         incoming, tenant = aiter(requests), _tenant()
@@ -195,9 +196,9 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         opened = await open_session(self.sessions, tenant, session_id)
         yield pb.ConverseResponse(session=messages.to_session(opened, brief=True))
         stream = QuestionStream(
-            self._answer_of_stream,
-            lambda: open_session(self.sessions, tenant, session_id),
-            lambda question, error: pb.ConverseResponse(
+            answer=self._answer_of_stream,
+            check=lambda: open_session(self.sessions, tenant, session_id),
+            failed=lambda question, error: pb.ConverseResponse(
                 message_id=question, error=to_status(as_groundwire_error(error, "Converse"))
             ),
             at_a_time=self._questions_of_streams,
@@ -218,14 +219,14 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
             async for event in events:
                 yield event
 
-    async def GetAnswer(self, request: pb.GetAnswerRequest, _context: Any) -> pb.GetAnswerResponse:  # noqa: N802 - the same
+    async def GetAnswer(self, request: pb.GetAnswerRequest, _context: Any) -> pb.GetAnswerResponse:
         session_id, answer_id = parse_uuid(request.session_id, "session_id"), parse_uuid(request.answer_id, "answer_id")
         listed, verifications = await get_answer(
             self.sessions, self.library, self.workers, _tenant(), session_id, answer_id
         )
         return pb.GetAnswerResponse(answer=messages.to_kept_answer(listed), verifications=verifications)
 
-    async def ListAnswers(self, request: pb.ListAnswersRequest, _context: Any) -> pb.ListAnswersResponse:  # noqa: N802 - the same
+    async def ListAnswers(self, request: pb.ListAnswersRequest, _context: Any) -> pb.ListAnswersResponse:
         tenant, size, wanted = _tenant(), page_size(request.page_size), messages.parse_answers_request(request)
         position = self.page_tokens.read(request.page_token, tenant=tenant, request=request)
         after = messages.parse_answer_position(position)
@@ -236,7 +237,7 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         listed, token = self.page_tokens.fill(entries, following, tenant=tenant, request=request)
         return pb.ListAnswersResponse(answers=listed, next_page_token=token)
 
-    async def ConsolidateConversation(  # noqa: N802 - the same
+    async def ConsolidateConversation(
         self, request: pb.ConsolidateConversationRequest, _context: Any
     ) -> pb.ConsolidateConversationResponse:
         conversation, first, last = messages.parse_consolidate_request(request)
@@ -246,18 +247,18 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         await self.library.profile_of(conversation.collection)
         return messages.to_consolidate_response(await recording.consolidate_recorded(caller, conversation, first, last))
 
-    async def GroundText(self, request: pb.GroundTextRequest, _context: Any) -> pb.GroundTextResponse:  # noqa: N802 - the same
+    async def GroundText(self, request: pb.GroundTextRequest, _context: Any) -> pb.GroundTextResponse:
         messages.check_ground_request(request)
         return await self.text_grounder.ground(request)
 
-    async def VerifyCitations(self, request: pb.VerifyCitationsRequest, _context: Any) -> pb.VerifyCitationsResponse:  # noqa: N802 - the same
+    async def VerifyCitations(self, request: pb.VerifyCitationsRequest, _context: Any) -> pb.VerifyCitationsResponse:
         if len(request.citations) > messages.MAX_CITATIONS:
             raise InvalidRequestError.of("citations", f"must be at most {messages.MAX_CITATIONS} citations")
         verifications = await verify_citations(self.library, self.workers, request.citations)
         is_exact = all(each.verdict == citation_pb2.CITATION_VERDICT_EXACT for each in verifications)
         return pb.VerifyCitationsResponse(verifications=verifications, all_verified=is_exact)
 
-    async def FormatCitations(self, request: pb.FormatCitationsRequest, _context: Any) -> pb.FormatCitationsResponse:  # noqa: N802 - the same
+    async def FormatCitations(self, request: pb.FormatCitationsRequest, _context: Any) -> pb.FormatCitationsResponse:
         # In a worker: a request of the maximum length would block the event loop for too long.
         return await self.workers.run(request_context.current().budget, format_citations, request)
 

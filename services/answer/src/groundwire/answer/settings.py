@@ -3,13 +3,12 @@
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
-from pydantic import Field, SecretStr, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import Field, SecretStr
+from pydantic_settings import SettingsConfigDict
 
 from groundwire.kernel.errors import InvalidRequestError
-from groundwire.rpc.plain_names import with_plain_names
+from groundwire.rpc.rag_settings import RagSettings
 
 EXTRACTIVE = "extractive:"
 _CHAT = re.compile(r"openai\+(?P<url>https?://[^\s/?#@]+(?:/[^\s?#@]*)?)(?:#(?P<model>\S+))?")
@@ -23,7 +22,7 @@ class SessionStoreName(StrEnum):
     MEMORY = "memory"
 
 
-class AnswerSettings(BaseSettings):
+class AnswerSettings(RagSettings):
     """How questions are answered and how long sessions last.
 
     `rag_enabled` is the master switch: off, questions are refused without a search. `min_support` is the
@@ -61,12 +60,6 @@ class AnswerSettings(BaseSettings):
     generator_context_tokens: int = Field(default=4096, ge=512, le=10_000_000)
     generator_reply_tokens: int = Field(default=512, ge=16, le=100_000)
     max_generations: int = Field(default=8, ge=1, le=1000)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _take_plain_names(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Use `RAG_…` variables unless there are ones with the prefix of the service."""
-        return with_plain_names(cls.model_fields, values)
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,21 +150,7 @@ def build(
         if leaves_work:
             housekeeping.nudge()
 
-    parser_limits = ParserLimits(
-        base_s=settings.parser_base_s,
-        s_per_mib=settings.parser_s_per_mib,
-        memory_base_bytes=settings.parser_memory_base_mib * _MIB,
-        memory_per_byte=settings.parser_memory_per_byte,
-        memory_bytes=settings.parser_memory_mib * _MIB,
-        stall_s=settings.parser_stall_s,
-        reading=ReadingLimits(
-            zip_entries=settings.parser_zip_entries,
-            inflated_bytes=settings.parser_inflated_mib * _MIB,
-            zip_ratio=settings.parser_zip_ratio,
-            pages=settings.parser_pages,
-        ),
-    )
-    parser = ParserPool(embedder.tokenizer.definition, parser_limits, settings.parser_processes)
+    parser = ParserPool(embedder.tokenizer.definition, _parser_limits(settings), settings.parser_processes)
     writer = GenerationWriter(catalog, vectors, chunk_embedder, KeyedLocks(holders=settings.concurrent_documents))
     # Ingests and changes of a document exclude one another.
     sources = KeyedLocks(MAX_WAITING)
@@ -226,4 +212,21 @@ def build(
         housekeeping=housekeeping,
         upkeep=upkeep,
         parser=parser,
+    )
+
+
+def _parser_limits(settings: IngestSettings) -> ParserLimits:
+    return ParserLimits(
+        base_s=settings.parser_base_s,
+        s_per_mib=settings.parser_s_per_mib,
+        memory_base_bytes=settings.parser_memory_base_mib * _MIB,
+        memory_per_byte=settings.parser_memory_per_byte,
+        memory_bytes=settings.parser_memory_mib * _MIB,
+        stall_s=settings.parser_stall_s,
+        reading=ReadingLimits(
+            zip_entries=settings.parser_zip_entries,
+            inflated_bytes=settings.parser_inflated_mib * _MIB,
+            zip_ratio=settings.parser_zip_ratio,
+            pages=settings.parser_pages,
+        ),
     )

@@ -111,7 +111,7 @@ class DeletionCompleter:
             found.append(remains | {"vectors": points_left})
         # Deletions that cannot be completed anyway are no reason to rewrite everything.
         if any(each.traces.permanent and not any(left.values()) for each, left in zip(waiting, found, strict=True)):
-            if not self.catalog.deletions.scrub(budget):
+            if not self.catalog.database.scrub(budget):
                 return []  # a reader of an earlier state keeps the deleted text in the log
             store = self.vectors
             if isinstance(store, Scrubbable) and not store.scrub(engine_name, budget, at_any_size=at_any_size):

@@ -22,17 +22,17 @@ class WaitForPosition:
     collections: Collections
     tokens: ConsistencyTokens
 
-    def wait(self, token: str, tenant: str, collection: str, budget: Budget, field: str = FIELD) -> None:
+    def wait(self, token: str, tenant: str, collection: str, budget: Budget) -> None:
         """Return once a read that begins now sees the write.
 
         Raises:
             CollectionNotFoundError: the tenant has no such collection.
-            InvalidRequestError: the token is not one of this server for this collection; names `field`.
+            InvalidRequestError: the token is not one of this server for this collection.
             UnavailableError: the write is not visible within the deadline.
             CallCancelledError: `budget` was cancelled.
         """
         now = self.collections.position(tenant, collection)
-        wanted = self.tokens.read(token, tenant=tenant, collection_uid=now.uid, field=field)
+        wanted = self.tokens.read(token, tenant=tenant, collection_uid=now.uid, field=FIELD)
         pause_s = _FIRST_PAUSE_S
         while now.position < wanted:
             left_s = budget.remaining_s()

@@ -50,10 +50,6 @@ class ContextEntry:
     contradicts: tuple[str, ...] = ()
 
     @property
-    def tokens(self) -> int:
-        return self.stored.chunk.token_count
-
-    @property
     def record_id(self) -> str:
         return record_id_of(self.stored.document.source_uri)
 
@@ -211,7 +207,7 @@ def _fitting(
         taken: list[ContextEntry] = []
         omitted = 0
         for group in found[kind]:
-            size = sum(entry.tokens for entry in group)
+            size = sum(entry.stored.chunk.token_count for entry in group)
             has_gap = kind in _BY_TIME and omitted > 0
             if has_gap or (max_tokens is not None and tokens + size > max_tokens):
                 omitted += len(group)

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from operator import itemgetter
 from typing import Any
 
-from groundwire.api.common.v1 import chunk_pb2, search_mode_pb2
+from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.api.retrieve.v1 import library_service_pb2 as pb
 from groundwire.api.retrieve.v1 import library_service_pb2_grpc as pb_grpc
 from groundwire.api.retrieve.v1 import query_log_pb2, stats_pb2
@@ -41,7 +41,7 @@ from groundwire.kernel.query_log import LoggedQuery
 from groundwire.kernel.spans import Span
 from groundwire.kernel.vector_store import VectorStore
 from groundwire.retrieve.query_log import LONGEST_WINDOW_S, Pipeline, QueryRecorder
-from groundwire.retrieve.wire.requests import QUERY_TYPE_VALUES
+from groundwire.retrieve.wire.requests import QUERY_TYPE_VALUES, parse_chunk_references
 from groundwire.rpc import request_context
 from groundwire.rpc.error_status import to_status
 from groundwire.rpc.filter_messages import parse_filter_message
@@ -241,7 +241,7 @@ class LibraryServicer(pb_grpc.LibraryServiceServicer):
         for given, field in ((request.document_ids, "document_ids"), (request.chunks, "chunks")):
             if given:
                 _check_count(given, field)
-        caller, references = request_context.current().identity, _parse_references(request.chunks, "chunks")
+        caller, references = request_context.current().identity, parse_chunk_references(request.chunks, "chunks")
         live, purged = self.catalog.documents.locate(caller.tenant, request.document_ids, caller.scopes)
         response = pb.LocateSourcesResponse()
         for document_id in request.document_ids:
@@ -300,7 +300,7 @@ class LibraryServicer(pb_grpc.LibraryServiceServicer):
     @in_worker
     def GetChunk(self, request: pb.GetChunkRequest) -> pb.GetChunkResponse:
         collection = parse_collection_name(request.collection)
-        references = _parse_references([request.reference], "reference")
+        references = parse_chunk_references([request.reference], "reference")
         ((stored, vector),) = self._chunks(collection, references, include_embedding=request.include_embedding)
         if stored is None:
             raise ChunkNotFoundError(str(references[0]))
@@ -313,7 +313,7 @@ class LibraryServicer(pb_grpc.LibraryServiceServicer):
         """Return several chunks, as many as fit."""
         collection = parse_collection_name(request.collection)
         _check_count(request.references, "references")
-        references = _parse_references(request.references, "references")
+        references = parse_chunk_references(request.references, "references")
         found = self._chunks(collection, references, include_embedding=request.include_embedding)
         outcomes = (
             pb.BatchGetChunksOutcome(error=to_status(ChunkNotFoundError(str(reference))))
@@ -501,20 +501,6 @@ class LibraryServicer(pb_grpc.LibraryServiceServicer):
 def _check_count(entries: Sized, field: str) -> None:
     if not 1 <= len(entries) <= MAX_PAGE_SIZE:
         raise InvalidRequestError.of(field, f"must be 1 to {MAX_PAGE_SIZE}")
-
-
-def _parse_references(references: Sequence[chunk_pb2.ChunkReference], field: str) -> list[str | int]:
-    """Return the ids or numbers of chunks.
-
-    Raises:
-        InvalidRequestError: naming each that has neither.
-    """
-    kinds = [reference.WhichOneof("reference") for reference in references]
-    missing = [number for number, kind in enumerate(kinds) if kind is None]
-    if missing:
-        message = "must have either chunk_id or chunk_number"
-        raise InvalidRequestError([FieldViolation(f"{field}[{number}]", message) for number in missing])
-    return [getattr(reference, kind or "") for reference, kind in zip(references, kinds, strict=True)]
 
 
 def _collection(name: str) -> str | None:

@@ -6,7 +6,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import structlog
@@ -342,21 +342,8 @@ class RecordSearch:
             self.accesses.note(call.tenant, search.memories)
         if self.mode is QueryLogMode.OFF:
             return ""
-        entry = LoggedQuery(
-            log_id=_new_log_id(),
-            tenant=call.tenant,
-            collection=call.collection,
-            collection_uid=search.collection.uid,
-            query=self._text(call, search.collection, names_entity=search.names_entity),
-            query_type=search.query_type,
-            result_count=sample.results,
-            # The mean of relevances of 1 may lie above it by rounding.
-            average_relevance=min(1.0, sample.relevance or 0.0),
-            processing_s=sample.total_s,
-            log_time=call.received,
-            user_agent=call.user_agent[:_MAX_AGENT_CHARS],
-            mode=search.mode,
-            error_reason="",
+        entry = self._entry(
+            replace(call, names_entity=search.names_entity), search.collection, sample, search.query_type, search.mode
         )
         return entry.log_id if self.recorder.record(entry) else None
 
@@ -364,34 +351,44 @@ class RecordSearch:
         collection = None
         with suppress(GroundwireError):
             collection = self.collections.get(call.tenant, call.collection)
-        elapsed_s = time.perf_counter() - call.started
-        sample = SearchSample(failed=True, total_s=elapsed_s)
+        sample = SearchSample(failed=True, total_s=time.perf_counter() - call.started)
         self.pipeline.add(call.tenant, None if collection is None else collection.name, sample)
-        entry = LoggedQuery(
+        if self.mode is not QueryLogMode.OFF:
+            self.recorder.record(self._entry(call, collection, sample, error_reason=reason))
+
+    def _entry(
+        self,
+        call: ReceivedCall,
+        collection: Collection | None,
+        sample: SearchSample,
+        query_type: QueryType | None = None,
+        mode: SearchMode | None = None,
+        error_reason: str = "",
+    ) -> LoggedQuery:
+        return LoggedQuery(
             log_id=_new_log_id(),
             tenant=call.tenant,
-            # As it was sent, which may be no valid name and of any length.
+            # As it was sent: that of a failed search may be no valid name and of any length.
             collection=call.collection[:_MAX_NAME_CHARS],
             collection_uid="" if collection is None else collection.uid,
-            query=self._text(call, collection, names_entity=call.names_entity),
-            query_type=None,
-            result_count=0,
-            average_relevance=0.0,
-            processing_s=elapsed_s,
+            query=self._text(call, collection),
+            query_type=query_type,
+            result_count=sample.results,
+            # The mean of relevances of 1 may lie above it by rounding.
+            average_relevance=min(1.0, sample.relevance or 0.0),
+            processing_s=sample.total_s,
             log_time=call.received,
             user_agent=call.user_agent[:_MAX_AGENT_CHARS],
-            mode=None,
-            error_reason=reason,
+            mode=mode,
+            error_reason=error_reason,
         )
-        if self.mode is not QueryLogMode.OFF:
-            self.recorder.record(entry)
 
-    def _text(self, call: ReceivedCall, collection: Collection | None, *, names_entity: bool) -> str:
+    def _text(self, call: ReceivedCall, collection: Collection | None) -> str:
         """Return what the log may say: the book profile keeps no question on disk (requirement S4-44).
 
         Neither is what is asked about an entity, so that deleting its records leaves nothing of it in the log.
         """
-        is_private = collection is None or collection.profile is ProfileName.BOOK or names_entity
+        is_private = collection is None or collection.profile is ProfileName.BOOK or call.names_entity
         if self.mode is QueryLogMode.FACTS or (self.mode is QueryLogMode.AUTO and is_private):
             return ""
         return call.query[:MAX_QUERY_CHARS]

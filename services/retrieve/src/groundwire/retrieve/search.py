@@ -718,7 +718,7 @@ def _selected(plan: SearchPlan, ranked: _Ranked, view: SearchView) -> list[Selec
     if plan.diversity > 0.0 and len(passed) > plan.top_k:
         stored, rows = view.vectors(numbers)
         near = dict(zip(stored.tolist(), rows, strict=True))
-    chapters = [ranked.facts[number].chapter_key for number in numbers]
+    chapters = [(ranked.facts[number].document_id, ranked.facts[number].chapter) for number in numbers]
     vectors = [near.get(number) for number in numbers]
     selected = select(passed, chapters, plan.top_k, plan.rules.spread, plan.diversity, vectors)
     return [Selected(places[each.place], each.step, each.penalty) for each in selected]

@@ -35,12 +35,11 @@ from groundwire.retrieve.self_query.questions import ParseQuestion
 from groundwire.retrieve.wire.requests import (
     RequestLimits,
     check_embedded_texts,
-    check_parse_request,
     parse_context_request,
     parse_expand_request,
+    parse_question_time,
     parse_retrieve_request,
     query_time_violations,
-    question_time,
     searched_scopes,
     to_expansion,
 )
@@ -283,8 +282,7 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
     @in_worker
     def ParseQuery(self, request: pb.ParseQueryRequest) -> pb.ParseQueryResponse:
         current = request_context.current()
-        check_parse_request(request, self.limits.max_query_chars)
-        asked = question_time(request, self.clock.now())
+        asked = parse_question_time(request, self.limits.max_query_chars, self.clock.now())
         parsed = self.parse_question.parse(
             current.tenant,
             request.collection,

@@ -1,15 +1,15 @@
 """Settings of the retrieve service; every field is described in docs/reference/settings.md."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import Field, SecretStr, field_validator, model_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic import Field, SecretStr, field_validator
+from pydantic_settings import NoDecode, SettingsConfigDict
 
 from groundwire.kernel.query_log import QueryLogMode
-from groundwire.rpc.plain_names import with_plain_names
+from groundwire.rpc.rag_settings import RagSettings
 
 
-class RetrieveSettings(BaseSettings):
+class RetrieveSettings(RagSettings):
     """Limits of a search, how deep it looks, and what is logged of it.
 
     `max_query_chars` bounds what collections may allow. `approved_source_prefixes` bounds which sources are returned,
@@ -56,12 +56,6 @@ class RetrieveSettings(BaseSettings):
     rag_turn_top_k: int = Field(default=4, ge=1, le=20)
     rag_summary_top_k: int = Field(default=2, ge=1, le=10)
     rag_persona_min_relevance: float = Field(default=0.25, ge=0, le=1)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _take_plain_names(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Use `RAG_…` variables unless there are ones with the prefix of the service."""
-        return with_plain_names(cls.model_fields, values)
 
     @property
     def context_limits(self) -> dict[str, int]:

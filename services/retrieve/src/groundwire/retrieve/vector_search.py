@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 import numpy as np
-from numpy.typing import NDArray
 
 from groundwire.catalog.search_view import SearchView
 from groundwire.kernel.budget import Budget
@@ -67,9 +66,6 @@ class Neighbours:
 
     def __len__(self) -> int:
         return len(self.numbers)
-
-    def take(self, at: NDArray[np.bool_], limit: int, *, is_all: bool) -> "Neighbours":
-        return Neighbours(self.numbers[at][:limit], self.similarities[at][:limit], is_all)
 
 
 def choose_path(share: float, chunk_count: int, depth: int, *, is_known: bool, seen_share: float = 1.0) -> VectorPlan:
@@ -187,7 +183,8 @@ class VectorSearch:
                 # The share was an estimate and too high: only a comparison with all that match finds them all.
                 if count < limit and not near.is_all:
                     return self._scan(vector, limit)
-                return near.take(passing, limit, is_all=near.is_all and count <= limit)
+                numbers, similarities = near.numbers[passing][:limit], near.similarities[passing][:limit]
+                return Neighbours(numbers, similarities, near.is_all and count <= limit)
             case _:
                 where = self.matches.engine_filter
                 try:

@@ -15,7 +15,7 @@ from groundwire.kernel.query_log import QueryLogMode
 from groundwire.kernel.vector_store import VectorStore
 from groundwire.rpc.messages import to_identity_message
 from groundwire.rpc.pagination import MAX_PAGE_BYTES, MAX_PAGE_SIZE
-from groundwire.rpc.server import ServerOptions, Service
+from groundwire.rpc.server import MAX_METADATA_BYTES, MAX_RECEIVE_BYTES, Service
 from groundwire.standalone.settings import ProcessSettings
 
 _INGEST, _RETRIEVE, _ANSWER = "IngestService", "RetrieveService", "AnswerService"
@@ -47,10 +47,9 @@ def server_service(
     What belongs to services of other processes is left empty.
     """
     names = {service.name.rpartition(".")[2] for service in services}
-    options = ServerOptions()
     limits = pb.ServerLimits(
-        max_request_bytes=options.max_receive_bytes,
-        max_metadata_bytes=options.max_metadata_bytes,
+        max_request_bytes=MAX_RECEIVE_BYTES,
+        max_metadata_bytes=MAX_METADATA_BYTES,
         max_page_size=MAX_PAGE_SIZE,
         max_page_bytes=MAX_PAGE_BYTES,
     )

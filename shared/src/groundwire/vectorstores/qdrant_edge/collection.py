@@ -18,7 +18,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from groundwire.kernel.budget import Budget
@@ -226,6 +226,7 @@ class ServedCollection:
             raise CollectionNotFoundError(self.folder.name)
 
 
+@dataclass(slots=True)
 class Rebuild:
     """One rebuild of one collection, in its own engine process; the caller ensures that no second one runs.
 
@@ -242,23 +243,17 @@ class Rebuild:
         is_closing: set when the store is closed, which ends the rebuild as well.
     """
 
-    def __init__(
-        self,
-        serving: EngineProcess,
-        start_builder: Callable[[], EngineProcess],
-        collection: ServedCollection,
-        index_after: int,
-        budget: Budget,
-        is_closing: threading.Event,
-    ) -> None:
-        self._serving = serving
-        self._start_builder = start_builder
-        self._collection = collection
-        self._index_after = index_after
-        self._budget = budget
-        self._is_closing = is_closing
-        self._copy = new_copy(collection.folder)
-        self._is_published = False
+    serving: EngineProcess
+    start_builder: Callable[[], EngineProcess]
+    collection: ServedCollection
+    index_after: int
+    budget: Budget
+    is_closing: threading.Event
+    _copy: Path = field(init=False)
+    _is_published: bool = False
+
+    def __post_init__(self) -> None:
+        self._copy = new_copy(self.collection.folder)
 
     def run(self, numbers: Iterable[int], points: Callable[[], Iterable[PointBatch]]) -> None:
         """Build, swap and remove the old copy; leave everything as it was when it fails or has to stop.
@@ -273,46 +268,46 @@ class Rebuild:
             CollectionNotFoundError: the collection was dropped.
             StoreUnavailableError: an engine failed.
         """
-        self._collection.start_recording()
+        self.collection.start_recording()
         try:
             unseen = set(numbers)
-            builder = self._start_builder()
+            builder = self.start_builder()
             try:
-                builder.write(self._budget, "create_indexed", str(self._copy), self._collection.dimensions)
+                builder.write(self.budget, "create_indexed", str(self._copy), self.collection.dimensions)
                 for batch in points():
                     for part in slices(batch, _BATCH):
                         self._check()
                         stored = [stored_fields(payload) for payload in part.payloads]
-                        builder.write(self._budget, "upsert", str(self._copy), part.numbers, part.vectors, stored)
+                        builder.write(self.budget, "upsert", str(self._copy), part.numbers, part.vectors, stored)
                     unseen.difference_update(batch.numbers)
                 # Before the index is built, which takes minutes: little is left to be indexed afterwards.
-                self._transfer(unseen | self._collection.take_recorded(), builder)
-                if builder.read(self._budget, "count", str(self._copy)) > self._index_after:
-                    builder.write(self._budget, "optimize", str(self._copy), should_stop=self._has_to_stop)
+                self._transfer(unseen | self.collection.take_recorded(), builder)
+                if builder.read(self.budget, "count", str(self._copy)) > self.index_after:
+                    builder.write(self.budget, "optimize", str(self._copy), should_stop=self._has_to_stop)
                 # What was written in these minutes, so that few points are left for the time when writers wait.
-                self._transfer(self._collection.take_recorded(), builder)
+                self._transfer(self.collection.take_recorded(), builder)
             finally:
                 builder.close()
             sync_tree(self._copy)
             # The writes of the last seconds follow, all but a few of them before writers have to wait.
-            recorded = self._collection.take_recorded()
+            recorded = self.collection.take_recorded()
             while len(recorded) > _FEW:
-                self._transfer(recorded, self._serving)
-                recorded = self._collection.take_recorded()
-            self._serving.read(self._budget, "count", str(self._copy))  # opens it, before writers wait
-            with self._collection.writing(self._budget):
+                self._transfer(recorded, self.serving)
+                recorded = self.collection.take_recorded()
+            self.serving.read(self.budget, "count", str(self._copy))  # opens it, before writers wait
+            with self.collection.writing(self.budget):
                 self._check()
-                self._transfer(recorded | self._collection.take_recorded_within_write(), self._serving)
-                publish(self._copy, self._collection.dimensions, is_complete=self._collection.is_complete)
+                self._transfer(recorded | self.collection.take_recorded_within_write(), self.serving)
+                publish(self._copy, self.collection.dimensions, is_complete=self.collection.is_complete)
                 self._is_published = True
-                old = self._collection.switch(self._copy)
-            self._collection.wait_unread(old)
+                old = self.collection.switch(self._copy)
+            self.collection.wait_unread(old)
             self._discard(old)
         except StoreUnavailableError:
             self._check()  # an engine that was stopped on purpose did not fail
             raise
         finally:
-            self._collection.stop_recording()
+            self.collection.stop_recording()
             if not self._is_published:
                 self._discard(self._copy)
 
@@ -320,24 +315,24 @@ class Rebuild:
         """Bring points of the new copy to the state they have in the serving one: the same, or absent."""
         for batch in batches(sorted(numbers), _BATCH):
             self._check()
-            with self._collection.reading() as serving_copy:
-                found, vectors, stored = self._serving.read(self._budget, "points", serving_copy, batch)
+            with self.collection.reading() as serving_copy:
+                found, vectors, stored = self.serving.read(self.budget, "points", serving_copy, batch)
             if found:
-                target.write(self._budget, "upsert", str(self._copy), found, vectors, stored)
+                target.write(self.budget, "upsert", str(self._copy), found, vectors, stored)
             gone = sorted(set(batch).difference(found))
             if gone:
-                target.write(self._budget, "delete", str(self._copy), gone)
+                target.write(self.budget, "delete", str(self._copy), gone)
 
     def _discard(self, copy: Path) -> None:
-        self._serving.write(Budget(_DISCARD_S), "close", str(copy))
+        self.serving.write(Budget(_DISCARD_S), "close", str(copy))
         remove_copy(copy)
 
     def _check(self) -> None:
-        if self._collection.is_dropped.is_set():
-            raise CollectionNotFoundError(self._collection.folder.name)
-        if self._is_closing.is_set():
+        if self.collection.is_dropped.is_set():
+            raise CollectionNotFoundError(self.collection.folder.name)
+        if self.is_closing.is_set():
             raise CallCancelledError("the vector store is being closed")
-        self._budget.check()
+        self.budget.check()
 
     def _has_to_stop(self) -> bool:
         try:

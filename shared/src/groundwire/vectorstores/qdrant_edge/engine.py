@@ -152,11 +152,11 @@ class Shard:
         """Index everything; takes seconds to minutes."""
         self._shard.optimize()
 
-    def flush_if(self, *, idle_s: float, unflushed: int) -> None:
-        """Flush when nobody searched or wrote for `idle_s`, or when `unflushed` points have been written since."""
+    def flush_if_due(self) -> None:
+        """Flush when nobody has searched or written for a while, or when many points have been written since."""
         with self._flushing:
-            idle = time.monotonic() - self.last_use >= idle_s
-            if self._unflushed and (idle or self._unflushed >= unflushed):
+            idle = time.monotonic() - self.last_use >= _FLUSH_IDLE_S
+            if self._unflushed and (idle or self._unflushed >= _FLUSH_POINTS):
                 written = self._unflushed
                 self._shard.flush()
                 self._unflushed -= written
@@ -373,7 +373,7 @@ class Engine:
                 if shard is None:
                     continue
                 try:
-                    shard.flush_if(idle_s=_FLUSH_IDLE_S, unflushed=_FLUSH_POINTS)
+                    shard.flush_if_due()
                     if time.monotonic() - shard.last_use > _CLOSE_IDLE_S:
                         self._close(path, slot)
                 except Exception:  # noqa: BLE001, S112 - the library raises bare Exception

@@ -18,16 +18,12 @@ _LEAST_GAIN = 0.15
 """Of the gain of the first sentence; what adds less is not worth its place."""
 
 
-def summarise(passages: Sequence[Passage], limit: int = SUMMARY_EXCERPTS) -> tuple[list[Excerpt], float]:
-    """Return at most `limit` excerpts of one document in its order, and the share of its words that they cover.
+def summarise(passages: Sequence[Passage]) -> tuple[list[Excerpt], float]:
+    """Return excerpts of one document in its order, at most SUMMARY_EXCERPTS, and what share of its words they cover.
 
     Sentences are chosen one after the other for the words they add, the more often the document has a word the more it
     counts (the greedy cover of Lin and Bilmes, "A class of submodular functions for document summarization", 2011).
-    The share is weighted in the same way, in [0, 1].
-
-    Args:
-        passages: of one document, in any order.
-        limit: most excerpts.
+    The share is weighted in the same way, in [0, 1]. `passages` are of one document, in any order.
     """
     ordered = sorted(passages, key=lambda passage: passage.span.start)
     often = Counter(content_stems(" ".join(passage.content for passage in ordered)))
@@ -48,7 +44,7 @@ def summarise(passages: Sequence[Passage], limit: int = SUMMARY_EXCERPTS) -> tup
         return place * new / math.sqrt(len(each.text))
 
     first = 0.0
-    while candidates and len(chosen) < limit:
+    while candidates and len(chosen) < SUMMARY_EXCERPTS:
         best = max(candidates, key=gain)
         if gain(best) <= _LEAST_GAIN * first:
             break

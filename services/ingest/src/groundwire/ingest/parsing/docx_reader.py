@@ -85,11 +85,9 @@ def read_docx(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
         )
     except (*damage, load("docx.exceptions").PythonDocxError) as error:
         raise malformed(field, DocumentFormat.DOCX, f"its parts are damaged ({type(error).__name__})") from error
-    text = blocks.builder.text()
-    if not text:
+    if not blocks.builder.text():
         raise EmptyDocumentError([FieldViolation(field, "is a document without text")])
-    outline = blocks.builder.outline()
-    return SourceText(DocumentFormat.DOCX, text, outline, properties=properties.fields, warnings=properties.warnings)
+    return blocks.builder.source(DocumentFormat.DOCX, properties)
 
 
 def _stated(value: str) -> str:

@@ -9,13 +9,19 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from datetime import datetime
 from typing import Any
 from urllib.parse import unquote
 
 from groundwire.ingest.parsing.formats import open_zip
 from groundwire.ingest.parsing.html_reader import HtmlText
-from groundwire.ingest.parsing.source_text import ReadingLimits, SourceText, load, on_one_line, source_properties
+from groundwire.ingest.parsing.source_text import (
+    ReadingLimits,
+    SourceText,
+    iso_date,
+    load,
+    on_one_line,
+    source_properties,
+)
 from groundwire.ingest.parsing.text_encoding import decode_html
 from groundwire.kernel.document import DocumentFormat
 from groundwire.kernel.document_errors import (
@@ -94,24 +100,15 @@ def _read_book(archive: zipfile.ZipFile, field: str) -> SourceText:
     def said(name: str) -> list[str]:
         return ["".join(each.itertext()) for each in _elements(package, name, _DUBLIN_CORE)]
 
-    date_created = None
-    with suppress(ValueError):
-        date_created = datetime.fromisoformat("".join(said("date")[:1]).strip())
     properties = source_properties(
         title=next(iter(said("title")), None),
         creators=said("creator"),
         subjects=said("subject"),
         description=_TAG.sub(" ", " ".join(said("description"))),
-        date_created=date_created,
+        date_created=iso_date("".join(said("date")[:1])),
         language=next(iter(said("language")), None),
     )
-    return SourceText(
-        DocumentFormat.HTML,
-        text.builder.text(),
-        text.builder.outline(),
-        properties=properties.fields,
-        warnings=properties.warnings,
-    )
+    return text.builder.source(DocumentFormat.HTML, properties)
 
 
 def _parsed(archive: zipfile.ZipFile, name: str) -> Any:

@@ -1,13 +1,12 @@
 """Read HTML with selectolax: headings, paragraphs, lists, table rows and preformatted text, without the noise."""
 
 import re
-from contextlib import suppress
-from datetime import datetime
 from typing import Any
 
 from groundwire.ingest.parsing.source_text import (
     SourceText,
     TextBuilder,
+    iso_date,
     load,
     on_one_line,
     over_limit,
@@ -96,25 +95,15 @@ def read_html(data: bytes, field: str, *, decoded: bool = False) -> SourceText:
         name = node.attributes.get("name") or node.attributes.get("property") or ""
         named.setdefault(name.lower(), []).append(node.attributes["content"] or "")
     one = {name: values[0] for name, values in named.items()}
-    date_created = None
-    with suppress(ValueError):
-        date_created = datetime.fromisoformat((one.get("date") or one.get("article:published_time") or "").strip())
     said = source_properties(
         title=title.text() if title is not None else one.get("og:title"),
         creators=named.get("author", []),
         subjects=one.get("keywords", "").split(","),
         description=one.get("description"),
-        date_created=date_created,
+        date_created=iso_date(one.get("date") or one.get("article:published_time") or ""),
         language=root.attributes.get("lang") if root is not None else None,
     )
-    return SourceText(
-        DocumentFormat.HTML,
-        text.builder.text(),
-        text.builder.outline(),
-        properties=said.fields,
-        warnings=said.warnings,
-        encoding=encoding,
-    )
+    return text.builder.source(DocumentFormat.HTML, said, encoding)
 
 
 def _checked(source: str, field: str) -> str:

@@ -44,12 +44,6 @@ class Original:
     def read(self) -> bytes:
         return self.path.read_bytes() if self.path else self.content
 
-    def head(self, size_bytes: int) -> bytes:
-        if self.path is None:
-            return self.content[:size_bytes]
-        with self.path.open("rb") as file:
-            return file.read(size_bytes)
-
     def sha256(self) -> str:
         """Return the SHA-256 of all bytes in lower-case hex."""
         if self.path is None:

@@ -75,6 +75,18 @@ class SourceText:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceProperties:
+    """The fields that a source states itself, by the rules for callers; `ignored` values were left out or cut."""
+
+    fields: DocumentFields = field(default_factory=DocumentFields)
+    ignored: int = 0
+
+    @property
+    def warnings(self) -> Mapping[SourceWarning, int]:
+        return {SourceWarning.PROPERTY_IGNORED: self.ignored} if self.ignored else {}
+
+
+@dataclass(frozen=True, slots=True)
 class ReadingLimits:
     """What reading a document may cost besides time and memory.
 
@@ -229,20 +241,20 @@ class TextBuilder:
     def text(self) -> str:
         return "".join(self._parts)
 
-    def outline(self) -> TextOutline:
-        return TextOutline(tuple(self._headings), tuple(self._verbatim))
+    def source(self, document_format: DocumentFormat, said: SourceProperties, encoding: str = "") -> SourceText:
+        """Return what has been built as the text of a source that states these properties."""
+        outline = TextOutline(tuple(self._headings), tuple(self._verbatim))
+        return SourceText(
+            document_format, self.text(), outline, properties=said.fields, warnings=said.warnings, encoding=encoding
+        )
 
 
-@dataclass(frozen=True, slots=True)
-class SourceProperties:
-    """The fields that a source states itself, by the rules for callers; `ignored` values were left out or cut."""
-
-    fields: DocumentFields = field(default_factory=DocumentFields)
-    ignored: int = 0
-
-    @property
-    def warnings(self) -> Mapping[SourceWarning, int]:
-        return {SourceWarning.PROPERTY_IGNORED: self.ignored} if self.ignored else {}
+def iso_date(value: str) -> datetime | None:
+    """Return the time that a text states in the form of ISO 8601, None for any other text."""
+    try:
+        return datetime.fromisoformat(value.strip())
+    except ValueError:
+        return None
 
 
 def source_properties(

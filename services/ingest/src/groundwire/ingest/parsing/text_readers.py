@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
@@ -20,6 +19,7 @@ from groundwire.ingest.parsing.source_text import (
     SourceProperties,
     SourceText,
     TextBuilder,
+    iso_date,
     load,
     malformed,
     on_one_line,
@@ -158,11 +158,8 @@ def read_front_matter(text: str) -> FrontMatter:
         values = many(name)
         return values[0] if len(values) == 1 else None
 
-    date, date_created, ignored = one("date"), None, 0
-    try:
-        date_created = datetime.fromisoformat(date) if date else None
-    except ValueError:
-        ignored = 1
+    date = one("date") or ""
+    date_created = iso_date(date)
     properties = source_properties(
         title=one("title"),
         creators=many("creators"),
@@ -174,7 +171,7 @@ def read_front_matter(text: str) -> FrontMatter:
         tags=many("tags"),
         project=one("project"),
     )
-    return FrontMatter(block.end(), replace(properties, ignored=properties.ignored + ignored))
+    return FrontMatter(block.end(), replace(properties, ignored=properties.ignored + bool(date and not date_created)))
 
 
 def _values(entry: Sequence[str]) -> list[str]:

@@ -33,7 +33,6 @@ from groundwire.kernel.records import (
 from groundwire.rpc.error_status import to_status
 from groundwire.rpc.messages import (
     RECORD_TYPES,
-    custom_values,
     place_of,
     record_type_of,
     stored_metadata,
@@ -114,7 +113,8 @@ def parse_record(
             metadata["timestamp"] = parse_timestamp(message.timestamp, f"{path}.timestamp")
     with collected(violations):
         custom = parse_metadata(message.metadata, f"{path}.metadata")
-        metadata["custom"] = custom_values(custom)
+        # As JSON has them: with lists instead of tuples.
+        metadata["custom"] = {key: list(value) if isinstance(value, tuple) else value for key, value in custom.items()}
     with collected(violations):
         quoted = parse_ids(message.quoted_document_ids, f"{path}.quoted_document_ids", MAX_QUOTED, least=0)
     of_schema = list[FieldViolation]()

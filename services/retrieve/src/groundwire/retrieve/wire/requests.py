@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 import numpy as np
 
 from groundwire.api.common.v1 import search_mode_pb2
+from groundwire.api.common.v1.chunk_pb2 import ChunkReference
 from groundwire.api.common.v1.hit_pb2 import HitView
 from groundwire.api.common.v1.record_pb2 import RecordType
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
@@ -173,11 +174,13 @@ def query_time_violations(message: pb.RetrieveRequest, now: datetime) -> list[Fi
     return violations
 
 
-def check_parse_request(request: pb.ParseQueryRequest, max_chars: int) -> None:
+def parse_question_time(request: pb.ParseQueryRequest, max_chars: int, now: datetime) -> datetime:
+    """Check a question, and return when it was asked."""
     violations = violations_of(parse_collection_name, request.collection)
     violations += check_query(request.question, max_chars, "question")
     if violations:
         raise InvalidRequestError(violations)
+    return parse_timestamp(request.question_time, "question_time") if request.HasField("question_time") else now
 
 
 def check_embedded_texts(queries: Sequence[str], texts: Sequence[str]) -> None:
@@ -194,17 +197,6 @@ def check_embedded_texts(queries: Sequence[str], texts: Sequence[str]) -> None:
         raise InvalidRequestError(violations)
 
 
-def question_time(request: pb.ParseQueryRequest, now: datetime) -> datetime:
-    """Return when the question was asked.
-
-    Raises:
-        InvalidRequestError: it is no valid time.
-    """
-    if not request.HasField("question_time"):
-        return now
-    return parse_timestamp(request.question_time, "question_time")
-
-
 _EXPAND_MODES = members_by_number(pb.ExpandMode, ExpandMode)
 _MAX_EXPANDED = 20
 _EXPAND_LIMITS = {"radius": (0, 20), "levels_up": (1, 3), "max_chars": (1, 1_000_000)}
@@ -216,14 +208,25 @@ def parse_expand_request(request: pb.ExpandRequest) -> tuple[list[str | int], Ex
     violations = violations_of(parse_collection_name, request.collection)
     if not 1 <= len(request.chunks) <= _MAX_EXPANDED:
         violations.append(FieldViolation("chunks", f"must be 1 to {_MAX_EXPANDED} chunks"))
-    for position, reference in enumerate(request.chunks):
-        if reference.WhichOneof("reference") is None:
-            violations.append(FieldViolation(f"chunks[{position}]", "must have either chunk_id or chunk_number"))
+    violations += violations_of(parse_chunk_references, request.chunks, "chunks")
     violations += _expansion_violations(request, _EXPAND_LIMITS)
     if violations:
         raise InvalidRequestError(violations)
-    references = [getattr(item, item.WhichOneof("reference") or "") for item in request.chunks]
-    return references, to_expansion(request)
+    return parse_chunk_references(request.chunks, "chunks"), to_expansion(request)
+
+
+def parse_chunk_references(references: Sequence[ChunkReference], field: str) -> list[str | int]:
+    """Return the ids or numbers of chunks.
+
+    Raises:
+        InvalidRequestError: naming each that has neither.
+    """
+    kinds = [reference.WhichOneof("reference") for reference in references]
+    missing = [number for number, kind in enumerate(kinds) if kind is None]
+    if missing:
+        message = "must have either chunk_id or chunk_number"
+        raise InvalidRequestError([FieldViolation(f"{field}[{number}]", message) for number in missing])
+    return [getattr(reference, kind or "") for reference, kind in zip(references, kinds, strict=True)]
 
 
 def _expansion_violations(
