@@ -280,7 +280,7 @@ class HtmlText:
                 self._pre += 1
             elif tag == "table":
                 self._tables.append(node.mem_id in self._layout)
-            elif tag in _CELLS and not (self._tables and self._tables[-1]):
+            elif tag in _CELLS and not self._tables[-1]:
                 self._cell_depth = 1
         return True
 
