@@ -121,7 +121,10 @@ def test_a_style_has_the_level_of_the_one_that_it_is_based_on() -> None:
     style = document.styles.add_style("Chapter", WD_STYLE_TYPE.PARAGRAPH)
     style.base_style = document.styles["Heading 2"]
     document.add_paragraph("Tides", style="Chapter")
-    assert read(save(document)).text == "## Tides"
+    named = document.styles["Heading 8"]
+    named.element.pPr.remove(named.element.pPr.find(f"{{{named.element.nsmap['w']}}}outlineLvl"))
+    document.add_paragraph("Ebb", style="Heading 8")
+    assert read(save(document)).text == "## Tides\n\n###### Ebb"
 
 
 def test_a_table_in_a_cell_is_part_of_that_cell() -> None:

@@ -122,6 +122,18 @@ def test_pages_are_found_where_only_case_or_quoting_of_their_names_differs() -> 
     assert read(both).text == "Flow.\n\nEbb."
 
 
+def test_a_page_of_frames_or_one_that_is_named_twice_adds_nothing() -> None:
+    pages = {"two.xhtml#b": "", "two.xhtml": "<p>It rises.</p>", "one.xhtml": "<frameset><frame/></frameset>"}
+    assert read(book(pages, toc=NCX)).text == "It rises."
+
+
+def test_a_package_with_a_slip_is_read() -> None:
+    data = book(PAGES)
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        package = archive.read("OEBPS/book.opf").replace(b"Ada Flett", b"Ada & Flett")
+    assert read(with_part(data, "OEBPS/book.opf", package)).text.startswith("## Tides")
+
+
 def test_pages_of_books_from_before_epub_are_read() -> None:
     data = book({"one.xhtml": "<p>It rises.</p>"})
     with zipfile.ZipFile(io.BytesIO(data)) as archive:

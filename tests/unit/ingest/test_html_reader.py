@@ -90,7 +90,7 @@ def test_a_table_becomes_one_of_markdown() -> None:
     html = f"<table><caption>Pull</caption><tr><th>Body<th>Force<th>In</tr>{row}<tr><td></table>"
     inner = "<table><tr><th>A<th>B<tr><td><table><tr><td><h3>x</h3></table><p>y</p>z<td>w</table>"
     assert text_of(f"{inner}<table><tr><td>c<td>d</table>") == "| A | B |\n| --- | --- |\n| x y z | w |\n\n| c | d |"
-    assert text_of("<table><tr><th>a<td>b<tr><td>c<th>d<tr><th>e<th>f</table>") == "| a | b |\n| c | d |\n| e | f |"
+    assert text_of("<table><tr><td>a<th>b<tr><td>c<th>d<tr><th>e<th>f</table>") == "| a | b |\n| c | d |\n| e | f |"
     assert text_of("<table><tr><td rowspan=2>a<td rowspan=2>b<tr></tr><tr><td>c<td>d</table>").endswith("| c | d |")
     assert text_of("<table><tr><td>a<td rowspan=2>b<tr><td>c</table>") == "| a | b |\n| c | b |"
     assert text_of("<table><tr><th>a<th>b</table><ul><li>c</ul>") == "| a | b |\n\n- c"
@@ -120,6 +120,9 @@ def test_tables_that_lay_out_a_page_are_none() -> None:
         "# Tides\n\nOne.\n\nTwo.\n\nThree.\n\n| Fox | Owl |\n| --- | --- |\n| mice | voles |\n\nFour."
     )
     assert [heading.text for heading in found.outline.headings] == ["Tides"]
+    for level in (2, 3):
+        page = f"<table><tr><td><h{level}>Tides</h{level}>One.<td>Two.</table>"
+        assert text_of(page) == f"{'#' * level} Tides\n\nOne.\n\nTwo."
     column = f"<table><tr><td>Foxes eat mice.<tr><td>Owls do too.</table><table><tr><td>{'a ' * 600}<td>b</table>"
     assert text_of(column) == f"Foxes eat mice.\n\nOwls do too.\n\n{('a ' * 600).strip()}\n\nb"
 

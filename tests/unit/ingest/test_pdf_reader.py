@@ -132,7 +132,7 @@ def test_of_six_pages_three_lines_at_the_edge_with_its_number_are_no_text_after_
 def test_bookmarks_lead_on_and_long_titles_are_cut() -> None:
     long = " ".join(["rain"] * 50)
     bookmarks = [("Rain", 0), ("Rain", 0), ("Fog", 0), ("Sun", 0), (long, 1), (" ".join([long] * 2), 1)]
-    found = read(make_pdf(["Rain\nSun\nRain\nFog", f"{long}\nEnd"], bookmarks=bookmarks))
+    found = read(make_pdf(["Rain\nSun\nRain\nFog", f"{long}\n{long} {long}\nEnd"], bookmarks=bookmarks))
     assert [(heading.start, heading.text) for heading in found.outline.headings] == [
         *((0, "Rain"), (9, "Rain"), (14, "Fog")),
         (18, long[:199]),
@@ -158,10 +158,12 @@ def test_raised_digits_stay_apart_from_the_text_before_them() -> None:
     lines = [
         f"Signed in 1648.{raised('12')} It ended the war.{raised('3')} A sum of 10{raised('3')}",
         f"or 1.25 m{raised('2')}; \\({raised('1')}/2 of 2{raised('1')}/2\\).",
+        f"It rose.{raised('3,4')} By 10{raised('-3')} m.",
     ]
     found = read(make_pdf([[(72, 700 - 20 * index, "F1", 11, line) for index, line in enumerate(lines)]]))
     assert found.text == (
-        "Signed in 1648.\u00b9\u00b2 It ended the war.\u00b3 A sum of 10\u00b3\nor 1.25 m\u00b2; (1/2 of 2\u00b9/2)."
+        "Signed in 1648.\u00b9\u00b2 It ended the war.\u00b3 A sum of 10\u00b3\nor 1.25 m\u00b2; (1/2 of 2\u00b9/2).\n"
+        "It rose.\u00b3,\u2074 By 10\u207b\u00b3 m."
     )
 
 

@@ -55,6 +55,14 @@ def test_a_line_of_punctuation_at_the_end_belongs_to_no_title() -> None:
     assert (heading.start, heading.end) == (0, 11)
 
 
+def test_titles_share_no_line_and_letters_are_no_rule() -> None:
+    (heading,) = rst_outline("Tides\n=====\nA\n=====").headings
+    assert (heading.start, heading.end) == (0, 11)
+    text = "=====\n  =====\nIII\nIII\n-----\n"
+    (heading,) = rst_outline(text).headings
+    assert text[heading.start : heading.end] == "III\n-----"
+
+
 def test_odd_line_ends_do_not_move_titles() -> None:
     text = "A\x0b b\x0c c\u2028 d\x85 e\n\nTides\n=====\n\nText.\n"
     assert [text[heading.start : heading.end] for heading in rst_outline(text).headings] == ["Tides\n====="]

@@ -82,6 +82,8 @@ def test_a_cell_of_several_rows_ends_with_its_table() -> None:
 def test_a_table_that_lays_out_paragraphs_or_code_is_none() -> None:
     source = "<table><tr><td>Foxes\n\neat.</td><td>Owls do.</td></tr></table>"
     assert _read(source) == [(BlockKind.PROSE, "Foxes"), (BlockKind.PROSE, "eat."), (BlockKind.PROSE, "Owls do.")]
+    source = "<table><tr><td>a<td>b<tr><td>Foxes\n\neat.<tr><td>c<td>d</table>"
+    assert [text for _, text in _read(source)] == ["|a|b |", "Foxes", "eat.", "|c|d |"]
     source = "<table><tr><td>\n```sh\nrun\n```\n</td><td>Owls do.</td></tr></table>"
     assert [kind for kind, _ in _read(source)] == [BlockKind.CODE, BlockKind.PROSE]
     source = "<table><tr><td>\n\nFoxes eat mice.\n\nOwls do too.\n\n</td><td>\n\n```sh\nrun\n```\n\n</td></tr></table>"
@@ -156,7 +158,7 @@ def test_preformatted_text_is_code() -> None:
         "Water is H<sub>2</sub>O, and <b>bold</b>.",
         "Of <b><i>foxes</i></b>.",
         "Write ` <!-- a --> `.",
-        "```\n`a` <td>fox</td>\n```",
+        "```\n`a` <td>fox</td>",
         "Foxes <pre>eat</pre>",
         "</pre>Foxes eat <pre>mice.",
     ],

@@ -146,7 +146,7 @@ def test_line_ends_of_windows_change_nothing() -> None:
 
 def test_what_begins_indented_is_code_only_if_it_looks_like_it() -> None:
     assert _read("    seals = read(path)\n")[0][0] is BlockKind.CODE
-    assert [kind for kind, _ in _read("import fox\n\n    Seals sleep.")] == [BlockKind.PROSE, BlockKind.PROSE]
+    assert [kind for kind, _ in _read(">>> fox\n\n    Seals sleep.")] == [BlockKind.CODE, BlockKind.PROSE]
     assert [kind for kind, _ in _read("  Run::\n\n  No code.")] == [BlockKind.PROSE, BlockKind.PROSE]
     assert _read("    Optional (:attr:`blank=True <a.blank>`). At most ten.\n")[0][0] is BlockKind.PROSE
 

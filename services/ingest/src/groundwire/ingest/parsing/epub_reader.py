@@ -119,7 +119,7 @@ def _parsed(archive: zipfile.ZipFile, name: str) -> Any:
         ValueError: there is no element in it.
     """
     etree = load("lxml.etree")
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, recover=True, remove_comments=True)
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, recover=True)
     root = etree.fromstring(archive.read(name), parser)
     if root is None:
         raise ValueError(name)

@@ -279,7 +279,7 @@ class HtmlText:
                 self._pre += 1
             case "table":
                 self._tables.append(node.mem_id in self._layout)
-            case "td" | "th" if not (self._tables and self._tables[-1]):
+            case "td" | "th" if not self._tables[-1]:
                 self._cell_depth = 1
 
     def _leave(self, node: Any) -> None:
