@@ -126,6 +126,29 @@ def test_rows_of_several_lines_are_read_from_side_to_side() -> None:
     assert read([*BODY, *HEADER, *first, *second, *third]).text.endswith(f"\n\n{WRAPPED}")
 
 
+def test_two_columns_with_rows_of_several_lines_are_a_table_below_a_bolder_row() -> None:
+    below = cells(622, (72, 0, "E1"), (130, 0, "The sensor is broken, or it"), (130, 1, "is not connected."))
+    below += cells(590, (72, 0, "E2"), (130, 0, "The fan is blocked."))
+    below += cells(574, (72, 0, "E3"), (130, 0, "The heater has fallen"), (130, 1, "over."))
+    table = (
+        "| Code | Meaning |\n| --- | --- |\n| E1 | The sensor is broken, or it is not connected. |\n"
+        "| E2 | The fan is blocked. |\n| E3 | The heater has fallen over. |"
+    )
+    for font, is_table in (("F2", True), ("F1", False)):
+        header = cells(640, (72, 0, "Code"), (130, 0, "Meaning"), font=font)
+        assert (table in read([*BODY, *header, *below]).text) == is_table
+
+
+def test_a_line_right_below_a_table_is_no_row_of_it() -> None:
+    below = cells(622, (72, 0, "E1"), (130, 0, "The sensor is broken, or it"), (300, 0, "Wait for ten minutes."))
+    below += cells(610, (130, 0, "is not connected."))
+    below += cells(594, (72, 0, "E2"), (130, 0, "The fan is blocked."), (300, 0, "Clean the grille."))
+    below += cells(578, (72, 0, "Maker"))
+    assert read([*BODY, *HEADER, *below]).text.endswith(
+        "\n| E2 | The fan is blocked. | Clean the grille. |\n\nMaker"
+    )
+
+
 def test_items_with_numbers_at_the_margin_are_no_table() -> None:
     items = [
         *cells(
