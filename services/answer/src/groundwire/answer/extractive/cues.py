@@ -168,8 +168,8 @@ _KINDS = frozenset(
         " package library class object attribute field option flag setting value plan service record concept term tool"
     )
 )
-# "Coinsurance: the share that you pay", as glossaries and tables have it.
-_LABEL = re.compile(r"(?P<term>[^:.\n]{2,60}):\s")
+LABEL = re.compile(r"(?P<term>[^:.\n]{2,60}):\s")
+"""A term in front of what explains it: "Coinsurance: the share that you pay", as glossaries and lists have it."""
 # `Rc<T>` is Rc.
 _TYPE_PARAMETER = re.compile(r"(?<=\w)<[A-Z](?:, ?[A-Z])*>")
 _MARK = r"(?:\*\*|__|\*|_|\u201c|\u201d|\")"
@@ -265,7 +265,7 @@ def defines(subject: AbstractSet[str], text: str, source: str) -> float:
         is_head = set(content_stems(front)[-len(subject) :]) == subject
         if is_head and len(defined) == len(subject) + 1 and verb["copula"]:
             return 0.7
-    label = _LABEL.match(text)
+    label = LABEL.match(text)
     if label is not None and _stems(_ASIDE.sub(" ", label["term"])) == subject:
         return 0.7
     if any(set(content_stems(text[: each.start()])[-len(subject) :]) == subject for each in _APPOSITION.finditer(text)):

@@ -8,6 +8,7 @@ from textwrap import dedent
 from typing import TypeAlias
 
 from groundwire.answer.evidence import Markup, Passage
+from groundwire.answer.extractive.cues import LABEL
 from groundwire.answer.extractive.weights import LABEL_WORDS
 from groundwire.answer.plain_text import TABLE_RULE, ends_sentence, plain_text, row_cells, row_text
 from groundwire.answer.question import symbols
@@ -105,8 +106,6 @@ _ONLY_INTRODUCES = re.compile(
     re.IGNORECASE,
 )
 _MIN_FIELDS = 3
-# What an item explains: `max_connections (integer): ...`.
-_ITEM_TERM = re.compile(r"(?P<term>[^:.\n]{2,60}):\s")
 _OF_WRITERS = re.compile(r"(?:author|creator|writer|by|editor)s?:", re.IGNORECASE)
 _DIRECTIVE = re.compile(r"\{\{[^{}]*+\}\}")
 _EDITORIAL = re.compile(
@@ -343,7 +342,7 @@ class _Reader:
             is_topic = _TOPIC.match(text) is not None and not ends_sentence(text)
             if is_topic or text.endswith(":") or self._is_link(start, end):
                 continue
-            term = _ITEM_TERM.match(self._content, entry[0].start, entry[0].end)
+            term = LABEL.match(self._content, entry[0].start, entry[0].end)
             if len(entry) > 1 and len(text) > (MAX_ITEM_CHARS if term else MAX_CHARS):
                 yield from self._said_of(entry, term, about)
             elif _is_statement(text):
