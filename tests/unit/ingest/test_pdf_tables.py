@@ -144,9 +144,7 @@ def test_a_line_right_below_a_table_is_no_row_of_it() -> None:
     below += cells(610, (130, 0, "is not connected."))
     below += cells(594, (72, 0, "E2"), (130, 0, "The fan is blocked."), (300, 0, "Clean the grille."))
     below += cells(578, (72, 0, "Maker"))
-    assert read([*BODY, *HEADER, *below]).text.endswith(
-        "\n| E2 | The fan is blocked. | Clean the grille. |\n\nMaker"
-    )
+    assert read([*BODY, *HEADER, *below]).text.endswith("\n| E2 | The fan is blocked. | Clean the grille. |\n\nMaker")
 
 
 def test_items_with_numbers_at_the_margin_are_no_table() -> None:
