@@ -490,3 +490,63 @@ def test_headings_of_a_wiki_are_headings() -> None:
         ("Career", "Owl sank in 1869 ."),
     ]
     assert [content[each.start : each.end] for each in found] == [each.text for each in found]
+
+
+def test_a_field_below_a_heading_is_said_of_what_that_names() -> None:
+    content = "# Settings\n\n## Number of owls\n\nDefault: `12`\n\nHow many owls there are at night."
+    field, sentence = _find(content)
+    assert field.text == "Number of owls: Default: 12"
+    assert (field.field_of, _quoted(field)) == ("Number of owls", "Default: `12`")
+    ((_, start, end),) = field.header
+    assert content[start:end] == "## Number of owls"
+    assert sentence.opens
+    # Where the heading stands in another chunk, there is nothing to cite.
+    assert [each.text for each in _find("Default: `12`\n\nOwls sleep by day.")] == ["Default: 12", "Owls sleep by day."]
+    assert _texts("# Owls\n\nNote: all of the owls there are sleep by day.") == [
+        "Note: all of the owls there are sleep by day."
+    ]
+
+
+@pytest.mark.parametrize("name", ["--max-owls N", "MAX_OWLS", "owls.count", "-o, --owls"])
+def test_what_opens_the_section_of_a_setting_or_an_option_comes_with_its_name(name: str) -> None:
+    content = f"# {name}\n\nCounts owls by night. It needs a lamp."
+    first, both = _find(content)
+    assert first.text == f"{name}: Counts owls by night."
+    assert both.text == f"{name}: Counts owls by night. It needs a lamp."
+    assert [content[start:end] for _, start, end in first.header] == [f"# {name}"]
+    assert _quoted(first) == "Counts owls by night."
+
+
+def test_a_sentence_that_has_the_name_or_stands_below_a_title_of_words_comes_alone() -> None:
+    assert _texts("# MAX_OWLS\n\nMAX_OWLS counts owls.")[0] == "MAX_OWLS counts owls."
+    assert _texts("# Counting owls\n\nIt is done by night.") == ["It is done by night."]
+
+
+def test_a_list_of_fields_is_read_field_by_field() -> None:
+    content = ":Exit code 0: All owls are awake\n:Exit code 5: No owl was found,\n    or none was asked\n"
+    found = _find(content, Markup.RST)
+    assert [each.text for each in found] == [
+        "Exit code 0: All owls are awake",
+        "Exit code 5: No owl was found, or none was asked",
+    ]
+    assert _quoted(found[0]) == ":Exit code 0: All owls are awake"
+
+
+def test_a_list_of_one_name_comes_with_what_introduces_it_and_one_of_a_step_does_not() -> None:
+    assert _texts("Owls need the following packages:\n\n- mice\n\nThey are small.")[0] == (
+        "Owls need the following packages:\n- mice"
+    )
+    assert _texts("There are two ways to feed owls:\n\n1. Put mice into the nest:\n\n```\nfeed(mice)\n```")[0] != (
+        "There are two ways to feed owls:\n1. Put mice into the nest:"
+    )
+
+
+def test_of_the_code_of_several_systems_only_the_first_is_introduced() -> None:
+    first, second = _find("Wake the owls like so:\n\n```\nowls wake\n```\n\n```\nowls.exe wake\n```")
+    assert first.text == "Wake the owls like so:\nowls wake"
+    assert (second.text, first.leans, second.leans) == ("owls.exe wake", False, True)
+
+
+def test_colons_that_stand_alone_leave_the_code_to_the_sentence_before_them() -> None:
+    found = _find("Wake the owls with a call. ::\n\n    owls.wake()\n", Markup.RST)
+    assert found[-1].text == "Wake the owls with a call.\nowls.wake()"

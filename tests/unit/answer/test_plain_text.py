@@ -27,6 +27,7 @@ from groundwire.answer.plain_text import plain_text
         ("Mice[1](#note) are eaten.", "Mice are eaten."),
         ("Up to 2<sup>8</sup> - 1, or 2<sup>n - 1</sup>, the 1<sup>st</sup>.", "Up to 2^8 - 1, or 2^(n - 1), the 1st."),
         ("mice<br>voles<br/>owls", "mice voles owls"),
+        ("Use {class}`~owls.Owl`, {ref}`the nest <nests>` and {x}.", "Use Owl, the nest and {x}."),
         ("Use `argv[1]` and `matrix[i][j]` now.", "Use argv[1] and matrix[i][j] now."),
         ("Take items[0] and argv[1].lower() of it.", "Take items[0] and argv[1].lower() of it."),
     ],

@@ -8,6 +8,7 @@ from groundwire.answer.extractive.excerpts import Excerpt, find_excerpts
 from groundwire.answer.extractive.generator import candidates
 from groundwire.answer.extractive.scoring import (
     Scored,
+    answers_as_field,
     covered,
     rarities,
     score_excerpts,
@@ -208,6 +209,35 @@ def test_what_stands_below_a_name_without_a_verb_says_what_it_is() -> None:
     described = ".. class:: Strix(path)\n\n    Keeps owls for the whole winter."
     (does,) = make_scored("What does Strix do?", described, markup=Markup.RST)
     assert does.definition == BELOW_ITS_NAME
+
+
+@pytest.mark.parametrize(
+    ("question", "heading"),
+    [
+        ("What is MAX_OWLS for?", "MAX_OWLS"),
+        ("What does the MAX_OWLS setting do?", "MAX_OWLS"),
+        ("What does --max-owls do?", "--max-owls N"),
+        ("What does the -o option do?", "-o, --owls"),
+        ("What does owls.count() do?", "owls.count()"),
+    ],
+)
+def test_what_opens_the_reference_of_a_name_says_what_that_is(question: str, heading: str) -> None:
+    content = f"# {heading}\n\nWhether owls are counted by night."
+    assert make_scored(question, content)[0].definition == BELOW_ITS_NAME
+    assert make_scored("What does --mice do?", content)[0].definition == 0.0
+
+
+def test_what_one_can_use_something_for_tells_what_it_does() -> None:
+    text = "You can use the `tame` option to keep owls inside."
+    assert make_scored("What does the tame option do?", text)[0].definition == 0.7
+    assert make_scored("What is the tame option for?", text)[0].definition == 0.7
+    assert make_scored("What does the wild option do?", text)[0].definition == 0.0
+
+
+def test_a_field_below_the_name_of_a_setting_answers_what_it_says_of_it() -> None:
+    (default, *_) = find_excerpts([make_passage("# MAX_OWLS\n\nDefault: 12\n\nCounts owls by night.")])
+    assert answers_as_field(read_question("What is the default of MAX_OWLS?"), default)
+    assert not answers_as_field(read_question("What is MAX_OWLS?"), default)
 
 
 @pytest.mark.parametrize(

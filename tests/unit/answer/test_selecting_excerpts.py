@@ -17,6 +17,7 @@ from groundwire.answer.extractive.selection import (
     select_excerpts,
     with_code,
     with_context,
+    with_list,
 )
 from groundwire.answer.extractive.summary import summarise
 from groundwire.answer.question import read_question
@@ -174,6 +175,23 @@ def test_code_shows_how_something_is_done_where_the_answer_has_none(
     scored = [lead, shown, Scored(other, 0.5, coverage, score - 0.01)]
     assert with_code(read_question(question), [lead], scored) == [lead, *[shown] * is_shown]
     assert with_code(read_question(question), [lead, shown], scored) == [lead, shown]
+
+
+def test_a_sentence_that_only_speaks_of_what_there_is_comes_with_the_list_of_it() -> None:
+    question, sentence = "Which owls does the forest have?", "The forest has owls of many a kind."
+    listed = "- barn owls\n- eagle owls"
+    scored = make_scored(question, f"{sentence}\n\n{listed}")
+    lead = next(each for each in scored if each.excerpt.text == sentence)
+    whole = next(each for each in scored if each.excerpt.is_whole)
+    assert with_list(read_question(question), [lead], scored) == [lead, whole]
+    assert with_list(read_question("Why does the forest have owls?"), [lead], scored) == [lead]
+    assert with_list(read_question(question), [whole], scored) == [whole]
+    far = replace(whole, score=lead.score - 1)
+    assert with_list(read_question(question), [lead], [lead, far]) == [lead]
+    later = make_scored(question, f"{sentence}\n\n{'Snow fell on it all winter. ' * 12}\n\n{listed}")
+    assert with_list(read_question(question), later[:1], later) == later[:1]
+    other = make_scored(question, f"{sentence}\n\n## Foxes\n\n{listed}")
+    assert with_list(read_question(question), other[:1], other) == other[:1]
 
 
 def test_a_sentence_that_announces_a_list_comes_with_it() -> None:

@@ -158,14 +158,78 @@ def test_roles_are_read_as_sphinx_shows_them() -> None:
     assert without_roles("a:b:`c` and `d`") == "a:b:`c` and `d`"
 
 
+LIST_TABLE = (
+    ".. list-table:: What they eat\n"
+    "   :header-rows: 1\n"
+    "   :widths: 20 80\n"
+    "\n"
+    "   * - Animal\n"
+    "     - Eats\n"
+    "   * - Seal\n"
+    "     - small\n"
+    "       fish\n"
+    "\n"
+    "   * - Whale\n"
+    "     -\n"
+)
+
+
+def test_a_list_table_is_a_table_of_which_every_row_is_quoted_as_it_stands() -> None:
+    text = f"They eat.\n\n{LIST_TABLE}\nThey sleep."
+    shown, items = read_rst(text)
+    assert len(shown) == len(text)
+    assert [item.kind for item in items] == [BlockKind.PROSE, BlockKind.TABLE, BlockKind.PROSE]
+    table = items[1]
+    rows = [line.split("|") for line in shown[table.start : table.end].splitlines()]
+    assert [[cell.strip() for cell in row] for row in rows] == [
+        ["Animal", "Eats"],
+        ["-"],
+        ["Seal", "small fish"],
+        ["Whale", ""],
+    ]
+    row = shown.index("Seal")
+    assert text[row - 2 : shown.index("\n", row)].strip() == "* - Seal\n     - small\n       fish"
+    first = shown.index("Animal")
+    assert text[first - 2 : shown.index("\n", first)].strip() == "* - Animal\n     - Eats"
+
+
+def test_a_list_table_without_a_header_and_one_that_a_chunk_cuts_are_read() -> None:
+    rows = "* - Seal\n  - fish\n* - Whale\n  - krill\n"
+    ((kind, shown),) = _read(rows)
+    assert kind is BlockKind.TABLE
+    assert [[cell.strip() for cell in line.split("|")] for line in shown.splitlines()] == [
+        ["Seal", "fish"],
+        ["Whale", "krill"],
+    ]
+    assert [kind for kind, _ in _read("They eat::\n\n  * - Seal\n    - fish\n")] == [BlockKind.PROSE, BlockKind.CODE]
+
+
+def test_what_stands_in_tabs_belongs_to_the_text_around_them() -> None:
+    text = (
+        "Run it:\n\n.. tab:: Linux\n\n   .. code-block:: console\n\n      $ owls wake\n\n.. tab:: Windows\n\n   Click."
+    )
+    assert _read(text) == [(BlockKind.PROSE, "Run it:"), (BlockKind.CODE, "$ owls wake"), (BlockKind.PROSE, "Click.")]
+
+
 _LINES = [
+    *("* - a", "  - b", "  -", ".. list-table::", "   :header-rows: 1", "   * - c", ".. tab:: x"),
     *("== ==", "=== == =", "a  b", "   b", "", "+-+-+", "+=+=+", "|a|b|", "| | b|", ".. class:: A(b)", "    text"),
     *("::", "term", "``x``", ">>> x", "- item", "=====", "~~~~", ".. note::", "|x|", "::\r"),
 ]
 
 
 @pytest.mark.parametrize(
-    ("border", "row"), [("+-", "+-+-+\n"), ("+-", "|a|b|\n"), ("== ", "a  b\n"), ("", "+-+\n|a|\n"), ("", "= =\na\n\n")]
+    ("border", "row"),
+    [
+        ("+-", "+-+-+\n"),
+        ("+-", "|a|b|\n"),
+        ("== ", "a  b\n"),
+        ("", "+-+\n|a|\n"),
+        ("", "= =\na\n\n"),
+        ("* - ", "* - a\n"),
+        ("", "* - a\n  - b\n"),
+        ("", "* - a\n:b:\n"),
+    ],
 )
 def test_tables_take_linear_time(border: str, row: str) -> None:
     assert growth(lambda n: f"{border * n}+\n{row * n}", read_rst, 1000) < LINEAR

@@ -3,7 +3,7 @@
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from itertools import accumulate, zip_longest
+from itertools import accumulate, takewhile, zip_longest
 
 from groundwire.kernel.sentences import BlockKind, Sentence, split_sentences
 
@@ -14,7 +14,8 @@ _ADORNMENT = re.compile(r"^([~^\"'`+*#.:])\1{2,}+(?=[ \t]*+$)", re.MULTILINE)
 # Pictures with their options, targets of links, rows of badges and what makes no text of its own.
 _LAYOUT = re.compile(
     r"^[ \t]*+\.\.[ ](?:_[^\n]*|(?:\|[^|\n]+\|[ ])?"
-    r"(?:image|figure|contents|toctree|include|raw|meta|highlight|index|(?:current)?module)::[^\n]*)"
+    r"(?:image|figure|contents|toctree|include|raw|meta|highlight|index|(?:current)?module"
+    r"|tabs|(?:group-)?tab|tab-(?:set|item))::[^\n]*)"
     r"(?:\n[ \t]++:[^\n]*+)*+|^(?:\|(?=\S)[^|\n]++(?<=\S)\|_{0,2}[ \t]*+)++$",
     re.MULTILINE,
 )
@@ -22,9 +23,11 @@ _LAYOUT = re.compile(
 # what it describes, as those of Sphinx's domains and of projects do: `.. py:method:: save()`, `.. setting:: DEBUG`.
 _NAMELESS = (
     "acks|attention|caution|centered|code|code-block|compound|container|csv-table|danger|date"
-    "|default-role|deprecated|doctest|epigraph|error|footer|glossary|grid|header|highlights|hint|hlist|important"
+    "|code-tab|default-role|deprecated|doctest|epigraph|error|footer|glossary|grid|group-tab|header|highlights|hint"
+    "|hlist|important"
     "|ipython|list-table|literalinclude|math|note|only|parsed-literal|plot|productionlist|prompt|pull-quote|replace"
-    "|role|sectnum|seealso|sourcecode|table|tabularcolumns|target-notes|testcode|testoutput|tip|title|todo|unicode"
+    "|role|sectnum|seealso|sourcecode|tab|tab-item|tab-set|table|tabs|tabularcolumns|target-notes|testcode|testoutput"
+    "|tip|title|todo|unicode"
     "|version(?:added|changed|removed)|warning"
 )
 _DESCRIPTION = re.compile(
@@ -46,6 +49,11 @@ _TERM = re.compile(
 _SIMPLE_BORDER = re.compile(r"=++(?:[ \t]++=++){1,99}+")
 _BORDER = re.compile(rf"{_SIMPLE_BORDER.pattern}|\+(?:[-=]++\+){{1,100}}+")
 _COLUMN = re.compile(r"[-=]+")
+# The first cell of a row of a `list-table`, whose further cells are items of the same depth.
+_LIST_ROW = re.compile(r"(?P<indent>[ \t]*+)\*[ ]++-(?=[ ]|$)")
+_OF_LIST_TABLE = re.compile(r"[ \t]*+(?:\.\. list-table::|:[\w-]+:(?:\s|$)|$)")
+_HEADER_ROWS = re.compile(r"[ \t]*+:header-rows:\s*[1-9]")
+_MOST_OPTIONS = 10
 # What is possessive keeps each pattern linear in the text: a match holds the interpreter lock.
 _ROLE = re.compile(r"(?<![\w.:+-]):(?P<role>(?:[\w.+-]++:)++)`(?P<content>[^`]++)`")
 _ROLES_OF_OBJECTS = frozenset({"attr", "class", "const", "data", "exc", "func", "meth", "mod", "obj", "type"})
@@ -61,8 +69,8 @@ _MARKER = re.compile(
 )
 _OPTION = re.compile(r":[\w-]+:(?:\s|$)")
 _ANNOUNCES_CODE = re.compile(
-    r"^(?!\.\. ).*::$|^\.\. (?:code|sourcecode|code-block|doctest|literalinclude|parsed-literal|testcode|testoutput"
-    r"|prompt|console|ipython)::"
+    r"^(?!\.\. ).*::$|^\.\. (?:code|sourcecode|code-block|code-tab|doctest|literalinclude|parsed-literal|testcode"
+    r"|testoutput|prompt|console|ipython)::"
 )
 
 
@@ -179,9 +187,17 @@ def _with_bars(text: str, code: _Ranges) -> tuple[str, list[tuple[int, int]]]:
     tables: list[tuple[int, int]] = []
     index = 0
     while index < len(lines):
-        line, end = lines[index], index + 1
-        if not _BORDER.fullmatch(line.strip()) or code.meet(starts[index], starts[end]):
+        line, end, upper_border = lines[index], index + 1, 1
+        list_row = _LIST_ROW.match(line)
+        if code.meet(starts[index], starts[end]) or not (list_row or _BORDER.fullmatch(line.strip())):
             written.append(line)
+        elif list_row is not None:
+            end, upper_border = _end_of_list_table(lines, index, list_row), 0
+            nearest = reversed(lines[max(0, index - _MOST_OPTIONS) : index])
+            options = list(takewhile(_OF_LIST_TABLE.match, nearest))
+            written[len(written) - len(options) :] = [" " * len(option) for option in reversed(options)]
+            has_header = any(map(_HEADER_ROWS.match, options))
+            written += _list_table(lines[index:end], list_row, has_header=has_header)
         elif "+" in line:
             while end < len(lines) and lines[end].lstrip().startswith(("|", "+")):
                 end += 1
@@ -193,7 +209,7 @@ def _with_bars(text: str, code: _Ranges) -> tuple[str, list[tuple[int, int]]]:
             columns = [slice(front, after) for front, after in zip_longest(fronts, fronts[1:])]
             written += _table(lines[index:end], columns, is_grid=False)
         if end > index + 1 and "".join(lines[index:end]).strip(" \t=+|-"):
-            tables.append((starts[index + 1], starts[end] - 1))
+            tables.append((starts[index + upper_border], starts[end] - 1))
         index = end
     return "\n".join(written), tables
 
@@ -214,6 +230,45 @@ def _end_of_simple_table(lines: Sequence[str], start: int) -> int:
                 break  # this one belongs to the next table, and looking no further takes linear time
             has_header = True
     return blank
+
+
+def _end_of_list_table(lines: Sequence[str], start: int, first: re.Match[str]) -> int:
+    """Return the number of the line below the rows, all of which are indented like the first one or further."""
+    end = start + 1
+    for number in range(start + 1, len(lines)):
+        row = _LIST_ROW.match(lines[number])
+        is_inside = lines[number].startswith(f"{first['indent']} ") or (row and row["indent"] == first["indent"])
+        if lines[number].strip() and not is_inside:
+            break
+        end = number + 1 if lines[number].strip() else end
+    return end
+
+
+def _list_table(lines: Sequence[str], first: re.Match[str], *, has_header: bool) -> list[str]:
+    """Return the lines of a list table, each row on one of them, with a border below the header."""
+    column = first.end() - 1
+    rows = list[list[str]]()
+    for line in lines:
+        row = _LIST_ROW.match(line)
+        if not rows or (row is not None and row["indent"] == first["indent"]):
+            rows.append([])
+        rows[-1].append(line)
+    written = []
+    for number, row_lines in enumerate(rows):
+        cells = list[list[str]]()
+        for place, line in enumerate(row_lines):
+            # Further cells begin with a dash below that of the first one.
+            if place == 0 or (not line[:column].strip() and line[column : column + 2] in {"- ", "-"}):
+                cells.append([])
+                line = line[column + 1 :]  # noqa: PLW2901 - what is behind the mark
+            cells[-1].append(line.strip())
+        source = "\n".join(row_lines)
+        # The border takes the room of the mark below it.
+        front = "-\n".ljust(column) if has_header and number == 1 else " " * column
+        front += "".join(f"{' '.join(filter(None, cell))}|" for cell in cells[:-1])
+        last = " ".join(filter(None, cells[-1]))
+        written.append(f"{front}{last.rjust(len(source.rstrip()) - len(front))}".ljust(len(source)))
+    return written
 
 
 def _table(lines: Sequence[str], columns: Sequence[slice], *, is_grid: bool) -> list[str]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
-from groundwire.kernel.html_tags import html_as_markdown
+from groundwire.kernel.markdown import read_markdown
 from groundwire.kernel.sentences import BlockKind, heading_text, split_blocks
 from groundwire.kernel.spans import Span
 
@@ -161,7 +161,7 @@ def section_at(passage: Passage, position: int) -> tuple[str, str]:
     if passage.markup not in {Markup.MARKDOWN, Markup.BLOCKS}:
         return section, nearest
     is_markdown = passage.markup is Markup.MARKDOWN
-    content = html_as_markdown(passage.content) if is_markdown else passage.content
+    content = read_markdown(passage.content) if is_markdown else passage.content
     for block in split_blocks(content):
         if block.start > position:
             break

@@ -20,6 +20,8 @@ _REFERENCE_NUMBER = re.compile(
     r"(?<=[^\s\[(])\[[1-9]\d{0,2}\](?:\([^()\s]*\)|_(?!\w)|:\s?\d{1,4}(?:[-\u2013]\d{1,4})?(?=\s|$))?"
     r"(?![.]?\w|[ ]?=)"
 )
+# A role of MyST: {class}`~click.Command`.
+_ROLE = re.compile(r"\{([a-z][\w:+-]{0,40})\}`([^`]+)`")
 _RAISED = re.compile(r"<sup>([^<>]*+)</sup>")
 _ORDINALS = frozenset({"st", "nd", "rd", "th"})
 _TASK_BOX = re.compile(r"^\[[ xX]\]\s")
@@ -64,6 +66,7 @@ def plain_text(text: str, markup: Markup) -> str:
         text = "".join(pieces)
     elif _MAY_HOLD_MARKDOWN.search(text):
         # Reference numbers, labels of links and footnotes go first, outside of code: to the parser they are text.
+        text = _ROLE.sub(lambda role: f"`{without_roles(f':{role[1]}:`{role[2]}`')}`", text)
         text = _LINK_OF_CODE.sub(r"\1", _TASK_BOX.sub("", text))
         kept, done = "", 0
         for start, end in (*code_spans(text, 0, len(text)), (len(text), len(text))):

@@ -131,7 +131,7 @@ _ASKED_FOR = re.compile(
 _SUBJECT = re.compile(
     r"^\W*(?:so |and |please |can you |could you )*(?:what(?:'s|\u2019s| is| are| was| were)(?: meant by)?|define"
     r"|explain|describe|tell me about|what do(?:es)?(?= .* (?:mean|do|say|stand for)(?: in \w+)?\W*$))"
-    r" (?:an? |the |exactly )*(?P<subject>[^?.,;]{1,60}?)"
+    r" (?:an? |the |exactly )*(?P<subject>(?:[^?.,;]|\.(?=\w)){1,60}?)"
     r"(?: mean| do| say| stand for| (?:used |needed |good |meant )?for| about)?"
     r"(?: in (?:rust|python|general|simple terms))?\W*$",
     re.IGNORECASE,

@@ -161,6 +161,9 @@ _PRAISE = re.compile(
 )
 # "Be aware of the formulary, which is a list of medications"; the same with a dash; "Race conditions, in which …".
 _APPOSITION = re.compile(r"(?:, which (?:is|are|was|were) |\u2014)(?=(?:an?|the|any) )|, in which ")
+# "You can use the `only` option to …" tells what it does, and what it is for.
+_USED = re.compile(r"\b(?:use|using) (?:an? |the )?(?P<term>[^.,;:()]{2,60}?) (?:to|when|if|for)\b", re.IGNORECASE)
+_ASKS_FOR_USE = re.compile(r"\b(?:do|for)\W*$", re.IGNORECASE)
 # Words that say of what kind a thing is: "the match statement" for `match`, "the String type" for `String`.
 _KINDS = frozenset(
     content_stems(
@@ -168,6 +171,11 @@ _KINDS = frozenset(
         " package library class object attribute field option flag setting value plan service record concept term tool"
     )
 )
+IDENTIFIER = re.compile(r"\b(?:[^\W_]+_\w+(?:\.\w+)*|[a-z]\w+(?:\.[a-z]\w+)+|[A-Z]{5,})\b")
+"""Names of code and of constants: `top_k`, `os.urandom`, `DOCUMENT_ENCODING`, `SIGTERM`."""
+_OPTION = re.compile(r"(?<!\S)--?[A-Za-z][\w-]*+")
+REFERENCE = re.compile(rf"{_OPTION.pattern}[^.:!?]{{0,60}}|{IDENTIFIER.pattern}(?:\(\))?")
+"""A heading that is the name of what its section describes: `--fail-fast N`, `MAX_AGE`, `os.urandom()`."""
 LABEL = re.compile(r"(?P<term>[^:.\n]{2,60}):\s")
 """A term in front of what explains it: "Coinsurance: the share that you pay", as glossaries and lists have it."""
 # `Rc<T>` is Rc.
@@ -242,8 +250,18 @@ def definition_match(question: Question, text: str, source: str) -> float:
     off in the `source` of the text, which has its marks.
     """
     if question.subject:
-        return defines(set(question.subject), text, source)
+        subject = set(question.subject)
+        is_used = _ASKS_FOR_USE.search(question.text) is not None and any(
+            subject - _KINDS <= _stems(match["term"]) <= subject | _KINDS for match in _USED.finditer(text)
+        )
+        return max(defines(subject, text, source), 0.7 * is_used)
     return max((defines(side, text, source) for side in question.sides), default=0.0)
+
+
+def is_name_of(heading: str, subject: AbstractSet[str]) -> bool:
+    """Tell whether a heading is nothing but the name of a subject, given as stems, or has it among its options."""
+    names = _OPTION.findall(heading) if REFERENCE.fullmatch(heading) else []
+    return any(bool(subject) and subject - _KINDS <= set(content_stems(name)) <= subject for name in (*names, heading))
 
 
 def defines(subject: AbstractSet[str], text: str, source: str) -> float:

@@ -8,12 +8,12 @@ from textwrap import dedent
 from typing import TypeAlias
 
 from groundwire.answer.evidence import Markup, Passage
-from groundwire.answer.extractive.cues import LABEL
+from groundwire.answer.extractive.cues import LABEL, REFERENCE
 from groundwire.answer.extractive.weights import LABEL_WORDS
 from groundwire.answer.plain_text import TABLE_RULE, ends_sentence, plain_text, row_cells, row_text
 from groundwire.answer.question import symbols
 from groundwire.answer.summaries import without_hearsay
-from groundwire.kernel.html_tags import html_as_markdown
+from groundwire.kernel.markdown import read_markdown
 from groundwire.kernel.records import SOURCE_PREFIX
 from groundwire.kernel.restructured_text import read_rst
 from groundwire.kernel.sentences import QUESTION_MARKS, BlockKind, Sentence, heading_text, split_sentences
@@ -93,6 +93,8 @@ _PAGE_TITLE = re.compile(r"= *[^ =]")
 _FIELD = re.compile(
     r"^:?[A-Z][\w-]{1,30}(?: [a-z][\w-]{1,20}){0,2}:[ \t]++\S[^\r\n]*+(?:\r?\n[ \t]++[^\s:][^\r\n]*+)*+", re.MULTILINE
 )
+# A list of fields: `:Exit code 5: No tests were collected`.
+_RST_FIELD = re.compile(r"^[ \t]*+:[^:\n]{1,60}:[ \t]++\S[^\n]*+(?:\n(?![ \t]*+:)[^\n]++)*+", re.MULTILINE)
 # Nothing ends with these words, not even what ends without a full stop.
 _UNFINISHED = re.compile(
     r"\b(?:an?|the|and|or|nor|but|of|to|in|on|at|for|from|with|by|into|as|is|are|was|were|be|that|which|if|because|than"
@@ -109,7 +111,7 @@ _MIN_FIELDS = 3
 _OF_WRITERS = re.compile(r"(?:author|creator|writer|by|editor)s?:", re.IGNORECASE)
 _DIRECTIVE = re.compile(r"\{\{[^{}]*+\}\}")
 _EDITORIAL = re.compile(
-    r"(?:TODO|FIXME|XXX|TBD)\b|(?:see|compare|cf\.)\s.{1,80}$"
+    r"(?:TODO|FIXME|XXX|TBD)\b|(?:answer: )?(?:see|compare|cf\.)\s.{1,80}$"
     r"|(?:please )?(?:read|check out|visit|refer to|consult|see) (?:the|our) (?:\w+ )?"
     r"(?:docs|documentation|manual)\b.{0,60}$"
     r"|(?:see also|read on|back to|next|previous|source|edit this page):?\s*$",
@@ -221,7 +223,7 @@ class _Reader:
             content += ("\n" + " " * (gap - 1) if goes_on else "\n" * gap) + passage.content
         self.passage = passage = replace(run[0], content=content)
         if passage.markup is Markup.MARKDOWN:
-            content = html_as_markdown(content)
+            content = read_markdown(content)
         if passage.markup is Markup.RST:
             content, self.items = read_rst(content)
         else:
@@ -233,6 +235,8 @@ class _Reader:
             self.items = split_sentences(without_hearsay(content))
         self._content = content
         self._heading = passage.section_heading if passage.markup is not Markup.NONE else ""
+        self._heading_span: tuple[Quoted, ...] = ()
+        self._opening: int | None = None
         self._antecedent: Sentence | None = None
         self._lead_in: Sentence | None = None
 
@@ -253,13 +257,16 @@ class _Reader:
                     heading = "" if is_title else heading.strip("#= ")
                     is_markdown = self.passage.markup is Markup.MARKDOWN
                     self._heading = heading_text(heading) if is_markdown else plain_text(heading, self.passage.markup)
+                    self._heading_span = ((self.passage, item.start, item.start + len(lines[0])),)
                     self._antecedent = self._lead_in = None
                     opens = True
                 case BlockKind.TABLE:
                     found += self._table(item)
                     self._lead_in = None
                 case BlockKind.CODE:
-                    found += self._code(item)
+                    # Of the tabs for several systems the first one comes with what introduces all.
+                    follows = index > 0 and self.items[index - 1].kind is BlockKind.CODE
+                    found += (replace(each, leans=follows) for each in self._code(item))
                     self._antecedent = self._lead_in = None
                 case BlockKind.LIST_ITEM:
                     while following < len(self.items) and self.items[following].kind is BlockKind.LIST_ITEM:
@@ -274,14 +281,25 @@ class _Reader:
                 yield held
             held = None
             for excerpt in found:
-                held = replace(excerpt, heading=self._heading, opens=opens)
+                held = self._named(replace(excerpt, heading=self._heading, opens=opens))
                 if self._lead_in is not item:
                     yield held
                     held = None
-            opens = opens and not found
+            opens = opens and all(each.field_of for each in found)
             index = following
         if held is not None:
             yield held
+
+    def _named(self, excerpt: Excerpt) -> Excerpt:
+        """Return what opens the section of an option, a setting or a function with the name that the heading has."""
+        if excerpt.opens and excerpt.kind is BlockKind.PROSE:
+            self._opening = excerpt.start
+        is_opening = excerpt.kind is BlockKind.PROSE and excerpt.start == self._opening
+        if not is_opening or not self._heading_span or not REFERENCE.fullmatch(self._heading):
+            return excerpt
+        if self._heading in excerpt.text:
+            return excerpt
+        return replace(excerpt, text=f"{self._heading}: {excerpt.text}", header=self._heading_span)
 
     def _source(self, item: Sentence) -> str:
         return self._content[item.start : item.end]
@@ -292,7 +310,9 @@ class _Reader:
     def _prose(self, item: Sentence) -> Iterator[Excerpt]:
         text = self._plain(item.start, item.end)
         end = item.end
-        before, fields = self._antecedent, list(_FIELD.finditer(self._content, item.start, end))
+        if not _WORD.search(text):
+            return  # the colons that announce code, behind the sentence that says what it shows
+        before = self._antecedent
         if text.endswith(":"):
             self._lead_in = item
             if len(words(text)) < _SPEAKING_WORDS or _ONLY_INTRODUCES.search(text) or self._content[end - 1] != ":":
@@ -301,13 +321,9 @@ class _Reader:
             text, end = f"{text[:-1]}.", end - 1
         else:
             self._antecedent = self._lead_in = None
-        if len(fields) >= _MIN_FIELDS:
-            # What the first two say is what the others are about: "PEP: 8", "Title: Style Guide".
-            first = " ".join(self._plain(*each.span()) for each in fields[:2])
-            for each in fields:
-                text = self._plain(*each.span())
-                of = f"{first} wrote written" if _OF_WRITERS.match(text) else first
-                yield Excerpt(self.passage, BlockKind.LIST_ITEM, *each.span(), text, first, field_of=of)
+        fields = list(self._fields(item, end))
+        yield from fields
+        if fields:
             return
         if len(words(text)) < LABEL_WORDS and not ends_sentence(text):
             return  # a heading that nothing marks as one, a cell of a table, a job title
@@ -323,6 +339,30 @@ class _Reader:
                 start, text, leans, is_joined = before.start, joined, False, True
         about = self._heading if before is None else f"{self._heading} {self._plain(before.start, before.end)}"
         yield Excerpt(self.passage, item.kind, start, end, text, about, is_joined=is_joined, leans=leans)
+
+    def _fields(self, item: Sentence, end: int) -> Iterator[Excerpt]:
+        """Yield the fields that a paragraph consists of: of the head of a document, of a list of them, or one alone."""
+        kind = BlockKind.LIST_ITEM
+        fields = [each.span() for each in _FIELD.finditer(self._content, item.start, end)]
+        is_rst = self.passage.markup is Markup.RST
+        listed = [each.span() for each in _RST_FIELD.finditer(self._content, item.start, end)] if is_rst else []
+        if len(listed) > max(1, len(fields)):
+            for first, last in listed:
+                yield Excerpt(self.passage, kind, first, last, self._plain(first + 1, last), self._heading)
+        elif len(fields) >= _MIN_FIELDS:
+            # What the first two say is what the others are about: "PEP: 8", "Title: Style Guide".
+            about = " ".join(self._plain(*each) for each in fields[:2])
+            for each in fields:
+                text = self._plain(*each)
+                of = f"{about} wrote written" if _OF_WRITERS.match(text) else about
+                yield Excerpt(self.passage, kind, *each, text, about, field_of=of)
+        elif item.begins_block and item.ends_block and self._heading:
+            text = self._plain(item.start, end)
+            if LABEL.match(text) and len(words(text)) < LABEL_WORDS and not _EDITORIAL.match(text):
+                # `Default: 30` below the name of a setting says it of that.
+                of, header = self._heading, self._heading_span
+                text = f"{of}: {text}" if header else text
+                yield Excerpt(self.passage, kind, item.start, end, text, of, field_of=of, header=header)
 
     def _list(self, items: Sequence[Sentence]) -> Iterator[Excerpt]:
         if self._is_cut_off(items[-1]):
@@ -351,7 +391,9 @@ class _Reader:
         marks = [f"{number[1]}." if number else "-" for number in numbers]
         items_shown = (f"{mark} {text}" for mark, text in zip(marks, texts, strict=True))
         whole = "\n".join([*([intro] if intro else []), *items_shown])
-        if 1 < len(entries) <= MAX_LIST_ITEMS and len(whole) <= MAX_LIST_CHARS:
+        # One item with a colon before it is mostly the rest of a list that something else interrupts.
+        is_name = bool(intro) and numbers == [None] and len(words(texts[0])) < MIN_WORDS
+        if (is_name or 1 < len(entries) <= MAX_LIST_ITEMS) and len(whole) <= MAX_LIST_CHARS:
             # What is quoted holds the numbers that are shown, so the first one too.
             first = ranges[0][0] - len(numbers[0][0]) if numbers[0] else items[0].start
             start, end = intro_start if intro else first, items[-1].end
@@ -429,7 +471,9 @@ class _Reader:
         if header and names[0] and len(first_column) > 1:
             whole = f"{names[0]}: {', '.join(first_column)}."
             if len(whole) <= MAX_CHARS and not _LIKE_A_MARKER.search(whole):
-                yield Excerpt(self.passage, BlockKind.TABLE, item.start, item.end, whole, self._heading, is_whole=True)
+                intro, _ = self._introduction(self._lead_in, item.start)
+                above = f"{self._heading} {intro}".rstrip()
+                yield Excerpt(self.passage, BlockKind.TABLE, item.start, item.end, whole, above, is_whole=True)
 
     def _is_link(self, start: int, end: int) -> bool:
         """Tell whether there is little but links: navigation."""

@@ -22,6 +22,7 @@ from groundwire.answer.extractive.selection import (
     select_excerpts,
     with_code,
     with_context,
+    with_list,
 )
 from groundwire.answer.extractive.similarity import estimate_similarities
 from groundwire.answer.extractive.summary import summarise
@@ -109,7 +110,7 @@ class ExtractiveGenerator:
         limit = 1 if answers_in_full(question, lead) else self._max_excerpts
         weights = rarities(question, [each.excerpt for each in every])
         leads = of_each_side(question, lead, scored) if question.sides else with_context(question, lead, quotable)
-        leads = with_code(question, leads, scored)
+        leads = with_list(question, with_code(question, leads, scored), scored)
         chosen = select_excerpts(leads[:limit], scored, weights, limit)
         if len(chosen) == 1:
             chosen = [completed(question, chosen[0], quotable)]

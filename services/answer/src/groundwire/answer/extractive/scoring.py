@@ -11,10 +11,13 @@ from itertools import pairwise, permutations
 from groundwire.answer.evidence import Markup, Passage
 from groundwire.answer.extractive.cues import (
     BELOW_ITS_NAME,
+    IDENTIFIER,
     INTRODUCED_AS_TERM,
+    REFERENCE,
     definition_match,
     has_amount,
     is_announcement,
+    is_name_of,
     is_note_of_change,
     kind_match,
 )
@@ -75,8 +78,6 @@ class Scored:
         return (-self.score, self.excerpt.passage.rank, self.excerpt.start, self.excerpt.end)
 
 
-# Names of code and of constants: `top_k`, `os.urandom`, `DOCUMENT_ENCODING`, `SIGTERM`.
-_IDENTIFIER = re.compile(r"\b(?:[^\W_]+_\w+(?:\.\w+)*|[a-z]\w+(?:\.[a-z]\w+)+|[A-Z]{5,})\b")
 # "013" is 13, "0.5" stays as it is.
 _DIGITS = re.compile(r"0*(\d+(?:[.,]\d+)*)")
 _NUMBERED = re.compile(r"^1\. ", re.MULTILINE)
@@ -193,9 +194,11 @@ def _parts(question: Question, weights: Mapping[str, float], excerpt: Excerpt, c
     is_behind_term = excerpt.kind is BlockKind.LIST_ITEM and excerpt.header
     definition = definition_match(question, source if is_behind_term else excerpt.text, source)
     # "# Mpmath", and below it "A library for …"; "save()", and below it "Writes the record …".
-    is_named_above = bool(question.subject) and set(content_stems(excerpt.heading)) == set(question.subject)
+    is_named_above = is_name_of(excerpt.heading, set(question.subject))
     says_what = _NOUN_PHRASE if _DOES.search(question.text) is None else _NOUN_PHRASE_OR_VERB
-    if excerpt.opens and is_named_above and says_what.match(excerpt.text):
+    # The reference of a setting or function says of it what it is without repeating the name.
+    is_reference = REFERENCE.fullmatch(excerpt.heading) is not None and not excerpt.leans
+    if excerpt.opens and is_named_above and (is_reference or says_what.match(excerpt.text)):
         definition = max(definition, BELOW_ITS_NAME)
     # What one of two things is sets it apart from the other as well as "unlike" does.
     is_contrast = bool(question.sides) and definition >= INTRODUCED_AS_TERM
@@ -302,7 +305,7 @@ def answers_as_field(question: Question, excerpt: Excerpt) -> bool:
     if question.kind in {QuestionKind.REASON, QuestionKind.PROCEDURE}:
         return False
     asked = set(question.stems)
-    name, _, value = excerpt.text.partition(":")
+    name, _, value = excerpt.text.removeprefix(f"{excerpt.heading}: ").partition(":")
     named = set(content_stems(name))
     # `Python-Version` is not the OpenSSL version.
     is_of_another = len(named) > 1 and any(
@@ -347,7 +350,7 @@ class Support:
             fact.values for fact in self._reading.facts if fact.kind is FactKind.DATE and any(fact.values[1:])
         }
         self._is_negated = NEGATION.search(question.text) is not None
-        self._identifiers = [] if question.text.isupper() else _IDENTIFIER.findall(question.text)
+        self._identifiers = [] if question.text.isupper() else IDENTIFIER.findall(question.text)
         self._words_of_documents = defaultdict[str, set[str]](set)
         self._headings_of_documents = defaultdict[str, set[str]](set)
         for passage in {each.excerpt.passage.chunk_number: each.excerpt.passage for each in scored}.values():

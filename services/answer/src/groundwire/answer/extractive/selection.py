@@ -11,6 +11,7 @@ from groundwire.answer.extractive.weights import (
     CODE_DROP,
     CONTEXT_CHARS,
     ELSEWHERE_DROP,
+    LIST_DROP,
     MAX_CORROBORATIONS,
     MAX_EXCERPTS,
     NEARLY_AS_GOOD,
@@ -149,6 +150,22 @@ def with_context(question: Question, lead: Scored, excerpts: Sequence[Excerpt]) 
     if shown is not None:
         context[-1:] = [shown] if _source_position(shown) <= _source_position(one) else [one, shown]
     return [replace(lead, excerpt=each) for each in context]
+
+
+def with_list(question: Question, leads: Sequence[Scored], scored: Sequence[Scored]) -> list[Scored]:
+    """Return the leads of an answer to what there is with the list of that, where they only speak of it."""
+    one = leads[0]
+    if question.kind is not QuestionKind.ENUMERATION or any(each.excerpt.kind is not BlockKind.PROSE for each in leads):
+        return [*leads]
+    lists = [
+        each
+        for each in scored
+        if each.excerpt.is_whole
+        and each.score >= one.score - LIST_DROP
+        and _shares_section(each.excerpt, one.excerpt)
+        and 0 <= _source_position(each.excerpt) - _source_end(one.excerpt) <= SHOWN_WITHIN
+    ]
+    return [*leads, *sorted(lists, key=Scored.order)[:1]]
 
 
 def with_code(question: Question, leads: Sequence[Scored], scored: Sequence[Scored]) -> list[Scored]:

@@ -163,6 +163,9 @@ Nine answers that were read have code by it, and each time that was what was ask
 whatever words of the question it has, that was so for five of seven.
 """
 
+LIST_DROP = 0.4
+"""How far below a sentence that only speaks of what there is the list of that in its section may score."""
+
 CONTEXT_CHARS = 350
 """Most characters of the sentence that leads an answer together with the one that it is read with."""
 

@@ -20,7 +20,7 @@ from groundwire.answer.plain_text import TABLE_RULE, plain_text, row_cells, row_
 from groundwire.answer.ports import Vector
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.facts import Discrepancy, FactKind, Reading, discrepancies, read
-from groundwire.kernel.html_tags import html_as_markdown
+from groundwire.kernel.markdown import read_markdown
 from groundwire.kernel.restructured_text import read_rst
 from groundwire.kernel.sentences import BlockKind, split_sentences
 from groundwire.kernel.words import content_stems
@@ -231,7 +231,7 @@ def _sentences_of(passage: Passage) -> Iterator[_SourceSentence]:
     if markup is Markup.RST:
         content, items = read_rst(content)
     else:
-        content = html_as_markdown(content) if markup is Markup.MARKDOWN else content
+        content = read_markdown(content) if markup is Markup.MARKDOWN else content
         items = split_sentences(content)
     for item in items:
         is_long = item.end - item.start > _MAX_SENTENCE_CHARS

@@ -1,0 +1,71 @@
+"""Dialects of Markdown read as plain Markdown: nothing moves, and what stands in a note is text."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from groundwire.kernel.markdown import read_markdown
+from groundwire.kernel.sentences import BlockKind, split_sentences
+from tests.growth import LINEAR, growth
+
+
+def _read(text: str) -> list[tuple[BlockKind, str]]:
+    shown = read_markdown(text)
+    assert len(shown) == len(text)
+    return [(item.kind, shown[item.start : item.end]) for item in split_sentences(shown)]
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        "```{note}\nFoxes sleep.\n```",
+        "```{warning} Beware\n:class: red\n\nFoxes sleep.\n```",
+        "````{tip}\n```{note}\nFoxes sleep.\n```\n````",
+        "~~~{versionadded} 2.1\nFoxes sleep.\n~~~",
+        ":::{tab-item} Linux\nFoxes sleep.\n:::",
+        ":::caution Beware\n\nFoxes sleep.\n\n:::",
+        '!!! note "Beware"\n\n    Foxes sleep.',
+        '??? tip "Beware"\n    Foxes sleep.',
+        '=== "Linux"\n\n    Foxes sleep.',
+        "/// note | Beware\nFoxes sleep.\n///",
+        "> [!NOTE]\n> Foxes sleep.",
+        "(the-foxes)=\n\nFoxes sleep.",
+    ],
+)
+def test_what_stands_in_a_note_is_text(note: str) -> None:
+    assert _read(f"Owls wake.\n\n{note}\n\nMice eat.") == [
+        (BlockKind.PROSE, text) for text in ("Owls wake.", "Foxes sleep.", "Mice eat.")
+    ]
+
+
+def test_code_in_a_note_and_elsewhere_stays_code() -> None:
+    code = "```toml\n!!! note\n(a)=\n```{note}\n```"
+    text = f"````{{note}}\nFoxes sleep.\n\n{code}\n````\n\n{code}"
+    assert _read(text) == [(BlockKind.PROSE, "Foxes sleep."), (BlockKind.CODE, code), (BlockKind.CODE, code)]
+
+
+def test_directives_that_lay_out_a_page_are_left_out_and_others_are_code() -> None:
+    text = "```{toctree}\n:maxdepth: 1\nfoxes\n```\n\nOwls wake.\n\n```{code-block} python\nwake()\n```"
+    assert _read(text) == [(BlockKind.PROSE, "Owls wake."), (BlockKind.CODE, "```{code-block} python\nwake()\n```")]
+
+
+@pytest.mark.parametrize("text", ["Three !!! marks ??? here.", "/// three slashes and more", "A (b)= c.", ":::; x"])
+def test_signs_inside_of_text_stay(text: str) -> None:
+    assert read_markdown(text) == text
+
+
+_LINES = ["```{note}", "```", "````", "~~~", ":::tip", ":::", "```{toctree}", "!!! note", ":class: x", "text", "", "\r"]
+
+
+@given(st.lists(st.sampled_from(_LINES), max_size=12))
+def test_every_text_keeps_its_length_and_its_line_ends(lines: list[str]) -> None:
+    text = "\n".join(lines)
+    shown = read_markdown(text)
+    assert [len(line) for line in shown.split("\n")] == [len(line) for line in text.split("\n")]
+
+
+@pytest.mark.parametrize(
+    "bit", ["```{note}\n", ":::", "!!! note ", ":::{note}\n:a: b\n", "/// a ", "(", "```{note}\n```\n"]
+)
+def test_no_text_takes_more_than_linear_time(bit: str) -> None:
+    assert growth(lambda n: bit * n, read_markdown, 5000) < LINEAR
