@@ -520,6 +520,7 @@ def test_what_opens_the_section_of_a_setting_or_an_option_comes_with_its_name(na
 def test_a_sentence_that_has_the_name_or_stands_below_a_title_of_words_comes_alone() -> None:
     assert _texts("# MAX_OWLS\n\nMAX_OWLS counts owls.")[0] == "MAX_OWLS counts owls."
     assert _texts("# Counting owls\n\nIt is done by night.") == ["It is done by night."]
+    assert _texts("# DESCRIPTION\n\nCounts owls by night.") == ["Counts owls by night."]
 
 
 def test_a_list_of_fields_is_read_field_by_field() -> None:
@@ -545,6 +546,11 @@ def test_of_the_code_of_several_systems_only_the_first_is_introduced() -> None:
     first, second = _find("Wake the owls like so:\n\n```\nowls wake\n```\n\n```\nowls.exe wake\n```")
     assert first.text == "Wake the owls like so:\nowls wake"
     assert (second.text, first.leans, second.leans) == ("owls.exe wake", False, True)
+
+
+def test_what_goes_on_behind_code_leans_on_it() -> None:
+    (*_, after) = _find("Run this:\n\n```\nowls wake\n```\n\nwhich wakes all of the owls.")
+    assert (after.text, after.leans) == ("which wakes all of the owls.", True)
 
 
 def test_colons_that_stand_alone_leave_the_code_to_the_sentence_before_them() -> None:

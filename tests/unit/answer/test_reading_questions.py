@@ -56,6 +56,9 @@ def test_kinds_of_questions(question: str, kind: QuestionKind) -> None:
 
 def test_the_subject_of_a_definition() -> None:
     assert read_question("What is a smart pointer in Rust?").subject == ("smart", "pointer")
+    assert read_question("What is a factor in R?").subject == ("factor",)
+    assert read_question("What is an owl in winter?").subject == ("owl", "winter")
+    assert read_question("What does os.urandom do?").subject == ("os", "urandom")
     assert read_question("How many smart pointers are there?").subject == ()
     asked = read_question("What does MTV stand for?")
     assert asked.subject == asked.stems == ("mtv",)

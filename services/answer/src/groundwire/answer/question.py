@@ -133,7 +133,7 @@ _SUBJECT = re.compile(
     r"|explain|describe|tell me about|what do(?:es)?(?= .* (?:mean|do|say|stand for)(?: in \w+)?\W*$))"
     r" (?:an? |the |exactly )*(?P<subject>(?:[^?.,;]|\.(?=\w)){1,60}?)"
     r"(?: mean| do| say| stand for| (?:used |needed |good |meant )?for| about)?"
-    r"(?: in (?:rust|python|general|simple terms))?\W*$",
+    r"(?: in (?:rust|python|general|simple terms|(?-i:[A-Z])[\w+#.-]*))?\W*$",
     re.IGNORECASE,
 )
 # Asks what a thing is, and for nothing that it has: neither "the default port" nor "the capital of".

@@ -171,10 +171,11 @@ _KINDS = frozenset(
         " package library class object attribute field option flag setting value plan service record concept term tool"
     )
 )
-IDENTIFIER = re.compile(r"\b(?:[^\W_]+_\w+(?:\.\w+)*|[a-z]\w+(?:\.[a-z]\w+)+|[A-Z]{5,})\b")
+_NAME_OF_CODE = r"\b(?:[^\W_]+_\w+(?:\.\w+)*|[a-z]\w+(?:\.[a-z]\w+)+)\b"
+IDENTIFIER = re.compile(rf"{_NAME_OF_CODE}|\b[A-Z]{{5,}}\b")
 """Names of code and of constants: `top_k`, `os.urandom`, `DOCUMENT_ENCODING`, `SIGTERM`."""
 _OPTION = re.compile(r"(?<!\S)--?[A-Za-z][\w-]*+")
-REFERENCE = re.compile(rf"{_OPTION.pattern}[^.:!?]{{0,60}}|{IDENTIFIER.pattern}(?:\(\))?")
+REFERENCE = re.compile(rf"{_OPTION.pattern}[^.:!?]{{0,60}}|{_NAME_OF_CODE}(?:\(\))?")
 """A heading that is the name of what its section describes: `--fail-fast N`, `MAX_AGE`, `os.urandom()`."""
 LABEL = re.compile(r"(?P<term>[^:.\n]{2,60}):\s")
 """A term in front of what explains it: "Coinsurance: the share that you pay", as glossaries and lists have it."""

@@ -132,7 +132,7 @@ _LEANS = re.compile(
     r"|consequently|in (?:other words|this (?:case|example|way)|that case|the same way|contrast|addition|fact)"
     r"|for (?:example|instance)|as (?:a result|such)|on the other hand|at (?:this|that) point|again|finally|next|now"
     r"|(?:\w+ ){1,3}(?:can|could|may|might|should|must|will|is|are) also"
-    r"|another|both|the (?:latter|former)|one (?:of them|is)|the (?:first|second|third|other|others|same))\b",
+    r"|another|both|which|the (?:latter|former)|one (?:of them|is)|the (?:first|second|third|other|others|same))\b",
     re.IGNORECASE,
 )
 _OF_THESE = re.compile(
