@@ -194,9 +194,9 @@ def _with_bars(text: str, code: _Ranges) -> tuple[str, list[tuple[int, int]]]:
         elif list_row is not None:
             end, upper_border = _end_of_list_table(lines, index, list_row), 0
             nearest = reversed(lines[max(0, index - _MOST_OPTIONS) : index])
-            options = list(takewhile(_OF_LIST_TABLE.match, nearest))
+            options = list(takewhile(lambda line: _OF_LIST_TABLE.match(line) is not None, nearest))
             written[len(written) - len(options) :] = [" " * len(option) for option in reversed(options)]
-            has_header = any(map(_HEADER_ROWS.match, options))
+            has_header = any(_HEADER_ROWS.match(option) for option in options)
             written += _list_table(lines[index:end], list_row, has_header=has_header)
         elif "+" in line:
             while end < len(lines) and lines[end].lstrip().startswith(("|", "+")):
