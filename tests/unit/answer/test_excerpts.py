@@ -507,6 +507,27 @@ def test_a_field_below_a_heading_is_said_of_what_that_names() -> None:
     ]
 
 
+def test_a_table_of_fields_below_a_heading_describes_what_that_names() -> None:
+    content = "## Owls Directive\n\n| Description: | How many owls there are |\n| Default: | Owls 12 |\n"
+    described, default = _find(content)
+    assert (described.text, described.field_of) == ("Owls Directive: How many owls there are", "")
+    assert (default.text, default.field_of) == ("Owls Directive: Default: Owls 12", "Owls Directive")
+    assert [content[start:end] for _, start, end in default.header] == ["## Owls Directive"]
+    assert _quoted(default) == "| Default: | Owls 12 |"
+    assert _texts("| Owls: | birds of the night |\n| Foxes: | beasts of the day |")[0] == "Owls:: birds of the night"
+
+
+def test_a_short_line_of_a_text_without_marks_is_a_heading_before_a_path_too() -> None:
+    text = (
+        "Purpose\n/opt is kept for packages that somebody adds to the system by hand.\nIt may be empty or be absent.\n"
+    )
+    first, *_ = _find(text, Markup.NONE)
+    assert (first.heading, first.text) == (
+        "Purpose",
+        "/opt is kept for packages that somebody adds to the system by hand.",
+    )
+
+
 @pytest.mark.parametrize("name", ["--max-owls N", "MAX_OWLS", "owls.count", "-o, --owls"])
 def test_what_opens_the_section_of_a_setting_or_an_option_comes_with_its_name(name: str) -> None:
     content = f"# {name}\n\nCounts owls by night. It needs a lamp."

@@ -143,6 +143,7 @@ def test_two_words_that_the_material_writes_as_one_are_one() -> None:
         ("classes", "class"),
         ("files", "file"),
         ("strings", "string"),
+        ("aliases", "alias"),
     ],
 )
 def test_forms_of_a_word_have_one_stem(one: str, other: str) -> None:

@@ -234,6 +234,12 @@ def test_what_one_can_use_something_for_tells_what_it_does() -> None:
     assert make_scored("What does the wild option do?", text)[0].definition == 0.0
 
 
+def test_a_label_names_its_subject_with_or_without_its_kind() -> None:
+    assert make_scored("What is Owls?", "- Owls Directive: How many there are.")[0].definition == 0.7
+    assert make_scored("What does the Owls directive do?", "- Owls: How many there are.")[0].definition == 0.7
+    assert make_scored("What is Owls?", "- Owls Keeper: Who feeds them there.")[0].definition < 0.7
+
+
 def test_a_field_below_the_name_of_a_setting_answers_what_it_says_of_it() -> None:
     (default, *_) = find_excerpts([make_passage("# MAX_OWLS\n\nDefault: 12\n\nCounts owls by night.")])
     assert answers_as_field(read_question("What is the default of MAX_OWLS?"), default)

@@ -161,7 +161,8 @@ _IRREGULAR = """
     understood, undertake undertook undertaken, wake woke woken, wear wore worn, win won, withdraw withdrew
     withdrawn, write wrote written, child children, man men, woman women, foot feet, tooth teeth, mouse mice, person
     people, half halves, knife knives, shelf shelves, wife wives, index indices, appendix appendices, matrix
-    matrices, vertex vertices, criterion criteria, phenomenon phenomena, analysis analyses, hypothesis hypotheses
+    matrices, vertex vertices, criterion criteria, phenomenon phenomena, analysis analyses, hypothesis hypotheses, alias
+    aliases, atlas atlases, bias biases, canvas canvases, lens lenses
 """
 _BASE_OF = {form: base for base, *forms in map(str.split, _IRREGULAR.split(",")) for form in forms}
 _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")

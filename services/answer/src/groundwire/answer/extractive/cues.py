@@ -169,6 +169,7 @@ _KINDS = frozenset(
     content_stems(
         "type method function operator keyword command statement expression macro trait struct enum module crate"
         " package library class object attribute field option flag setting value plan service record concept term tool"
+        " directive builtin"
     )
 )
 _NAME_OF_CODE = r"\b(?:[^\W_]+_\w+(?:\.\w+)*|[a-z]\w+(?:\.[a-z]\w+)+)\b"
@@ -262,7 +263,8 @@ def definition_match(question: Question, text: str, source: str) -> float:
 def is_name_of(heading: str, subject: AbstractSet[str]) -> bool:
     """Tell whether a heading is nothing but the name of a subject, given as stems, or has it among its options."""
     names = _OPTION.findall(heading) if REFERENCE.fullmatch(heading) else []
-    return any(bool(subject) and subject - _KINDS <= set(content_stems(name)) <= subject for name in (*names, heading))
+    asked = subject - _KINDS or subject
+    return any(bool(asked) and asked <= _stems(name) <= subject | _KINDS for name in (*names, heading))
 
 
 def defines(subject: AbstractSet[str], text: str, source: str) -> float:
@@ -285,7 +287,7 @@ def defines(subject: AbstractSet[str], text: str, source: str) -> float:
         if is_head and len(defined) == len(subject) + 1 and verb["copula"]:
             return 0.7
     label = LABEL.match(text)
-    if label is not None and _stems(_ASIDE.sub(" ", label["term"])) == subject:
+    if label is not None and is_name_of(_ASIDE.sub(" ", label["term"]), subject):
         return 0.7
     if any(set(content_stems(text[: each.start()])[-len(subject) :]) == subject for each in _APPOSITION.finditer(text)):
         return 0.7

@@ -78,6 +78,7 @@ _WIDER_LINES = 2
 _FULL_LINE = 0.75
 """Share of the longest line from which a line may have been ended by the margin."""
 _HEADING_WORDS = 10
+_OPENS_LINE = frozenset("/$<\"'\u201c\u2018")
 _LONGEST_BREAK = 4
 """White space between two chunks that follow one another, in code points."""
 _LINK = re.compile(r"\[[^\[\]]*+\]\([^()]*+\)")
@@ -108,6 +109,8 @@ _ONLY_INTRODUCES = re.compile(
     re.IGNORECASE,
 )
 _MIN_FIELDS = 3
+_SAYS_WHAT = re.compile(r"(?:description|purpose|summary|synopsis):", re.IGNORECASE)
+_PAIR = 2
 _OF_WRITERS = re.compile(r"(?:author|creator|writer|by|editor)s?:", re.IGNORECASE)
 _DIRECTIVE = re.compile(r"\{\{[^{}]*+\}\}")
 _EDITORIAL = re.compile(
@@ -465,6 +468,10 @@ class _Reader:
                 continue
             if cells[0]:
                 first_column.append(cells[0])
+            named = cells[0].endswith(":") and len(cells) == _PAIR and not header and self._heading_span
+            if named:
+                yield self._field_in_row(start, end, cells)
+                continue
             text = row_text(names, cells)
             if len(words(text)) >= MIN_WORDS and len(text) <= MAX_CHARS and not _LIKE_A_MARKER.search(text):
                 yield Excerpt(self.passage, BlockKind.TABLE, start, end, text, about, header=header)
@@ -474,6 +481,12 @@ class _Reader:
                 intro, _ = self._introduction(self._lead_in, item.start)
                 above = f"{self._heading} {intro}".rstrip()
                 yield Excerpt(self.passage, BlockKind.TABLE, item.start, item.end, whole, above, is_whole=True)
+
+    def _field_in_row(self, start: int, end: int, cells: Sequence[str]) -> Excerpt:
+        """Return a row such as `Default: | 5` of a table that describes what the heading names."""
+        said, of = cells[1] if _SAYS_WHAT.match(cells[0]) else " ".join(cells), self._heading
+        field = Excerpt(self.passage, BlockKind.TABLE, start, end, f"{of}: {said}", of, header=self._heading_span)
+        return field if said == cells[1] else replace(field, field_of=of)
 
     def _is_link(self, start: int, end: int) -> bool:
         """Tell whether there is little but links: navigation."""
@@ -540,7 +553,8 @@ def _along_lines(content: str, items: Sequence[Sentence]) -> list[Sentence]:
         while (end := content.find("\n", start, item.end)) != -1:
             following = content[end : item.end].lstrip()
             line_start = content.rfind("\n", 0, end) + 1
-            if _is_left(content, end, width) and following[:1].isupper() and content[start:end].strip():
+            opens = following[:1].isupper() or following[:1] in _OPENS_LINE
+            if _is_left(content, end, width) and opens and content[start:end].strip():
                 text = content[start:end].rstrip()
                 is_heading = not in_item and line_start <= start and len(words(text)) <= _HEADING_WORDS
                 kind = BlockKind.HEADING if is_heading else BlockKind.LIST_ITEM if in_item else BlockKind.PROSE
