@@ -120,6 +120,19 @@ async def test_a_sentence_of_two_chunks_that_is_too_long_is_cut_and_cites_both(w
     assert composer.claims[0].confidence == pytest.approx(statement.sources[0].support)
 
 
+async def test_what_is_said_of_a_setting_has_its_name_once(workers: Workers) -> None:
+    content = "# MAX_OWLS\n\nDefault: 12 owls\n\nOwls are counted by default at night."
+    vectors = SentenceVectors(LocalEmbeddings(HashingEmbedder(64)))
+    generator = ExtractiveGenerator(vectors=vectors, workers=workers, min_support=0.0)
+    (drafted,) = [each async for each in generator.draft("What is the default of MAX_OWLS?", [make_passage(content)])]
+    assert isinstance(drafted, list)
+    assert [each.text for each in drafted] == ["MAX_OWLS: Default: 12 owls", "Owls are counted by default at night."]
+    assert [[source.quote for source in each.sources] for each in drafted] == [
+        ["Default: 12 owls", "# MAX_OWLS"],
+        ["Owls are counted by default at night."],
+    ]
+
+
 _SENTENCES = st.lists(
     st.text(st.sampled_from("aé👩 \u0301x"), min_size=1, max_size=60).map(lambda s: f"S{s}."), max_size=12
 )

@@ -134,20 +134,28 @@ def _statements(chosen: Sequence[tuple[Excerpt, Sequence[tuple[Excerpt, float]]]
     """Return a statement for each excerpt, with the excerpts that it is cited from and their support.
 
     Sentences follow each other on one line, all else begins a new one. A row is cited with the header of its table, a
-    sentence that goes on in the next chunk with that.
+    sentence that goes on in the next chunk with that. What has the name of its section in front has it once.
     """
     statements: list[Statement] = []
-    previous = BlockKind.PROSE
+    previous: Excerpt | None = None
     for excerpt, evidence in chosen:
         sources: list[Source] = []
+        name = f"{excerpt.heading}: "
+        goes_on = (
+            previous is not None
+            and previous.header == excerpt.header != ()
+            and previous.text.startswith(name)
+            and excerpt.text.startswith(name)
+        )
         for each, support in evidence:
             sources.append(_source(each.passage, each.start, min(each.end, len(each.passage.content)), support))
             sources += (replace(_source(*part, support), goes_on=True) for part in each.rest)
-            if each is excerpt and not excerpt.is_whole:
+            if each is excerpt and not (excerpt.is_whole or goes_on):
                 sources += (_source(*part, support) for part in excerpt.header)
-        is_inline = excerpt.kind is BlockKind.PROSE and previous is BlockKind.PROSE
-        statements.append(Statement(excerpt.text, tuple(sources), " " if is_inline else "\n"))
-        previous = excerpt.kind
+        is_inline = excerpt.kind is BlockKind.PROSE and (previous is None or previous.kind is BlockKind.PROSE)
+        text = excerpt.text.removeprefix(name) if goes_on else excerpt.text
+        statements.append(Statement(text, tuple(sources), " " if is_inline else "\n"))
+        previous = excerpt
     return statements
 
 
