@@ -12,6 +12,7 @@ from groundwire.retrieve.self_query.dates import find_date_range
 from groundwire.retrieve.self_query.extractors import to_extraction
 from groundwire.retrieve.self_query.questions import BUILT_IN_REGISTRY, Extraction, Question, Vocabulary
 from groundwire.retrieve.self_query.rules import extract_by_rules
+from tests.growth import LINEAR, growth
 
 _ASKED = datetime(2025, 2, 15, 12, tzinfo=UTC)
 _TODAY = _ASKED.date()
@@ -113,6 +114,8 @@ def test_stretches_of_time_are_understood(text: str, first: str | None, end: str
         "Rust 2021 edition",
         "chapter 2024",
         "2024-02-31",
+        "in 2024-13",
+        "in 2024-00",
         "version 2024.1",
         "port 2049",
         "call 2024:30",
@@ -129,6 +132,14 @@ def test_numbers_that_are_no_times_stay_what_they_are(text: str) -> None:
 def test_numbers_that_no_field_holds_make_no_filter(name: str, number: str) -> None:
     assert _where(f"{name} at least {number} reports") is None
     assert _where(f"{name} at least 12 reports") == {name: {"$gte": 12}}
+
+
+def test_a_number_that_no_page_has_makes_no_filter() -> None:
+    assert _where("see page 1234567", described=False) is None
+
+
+def test_a_question_of_many_years_takes_linear_time() -> None:
+    assert growth(lambda size: "2024 " * size, lambda text: find_date_range(text, _TODAY), 400) < LINEAR
 
 
 def test_days_that_no_calendar_has_do_no_harm() -> None:
@@ -299,7 +310,12 @@ def test_conditions_of_a_model_become_a_filter() -> None:
         {"query": "q", "conditions": [{"field": "date", "operator": "eq", "value": "2024-07-01T10:00:00"}]},
         {"query": "q", "conditions": [{"field": "importance", "operator": "eq", "value": True}]},
         {"query": "q", "conditions": [{"field": "importance", "operator": "eq", "value": 1.5}]},
+        {"query": "q", "conditions": [{"field": "importance", "operator": "in", "value": [2**63]}]},
+        {"query": "q", "conditions": [{"field": "importance", "operator": "gte", "value": -(2**63) - 1}]},
         {"query": "q", "conditions": [{"field": "rating", "operator": "eq", "value": float("nan")}]},
+        {"query": "q", "conditions": [{"field": "rating", "operator": "eq", "value": 10**400}]},
+        {"query": "q", "conditions": [{"field": "department", "operator": "eq", "value": "half \ud83d"}]},
+        {"query": "q", "conditions": [{"field": "department", "operator": "eq", "value": "a\0b"}]},
         {"query": "q", "conditions": [{"field": "is_public", "operator": "eq", "value": "yes"}]},
         {"query": "q", "conditions": [{"field": "category", "operator": "in", "value": []}]},
         {"query": "q", "conditions": [{"field": "category", "operator": "in", "value": "memo"}]},
@@ -309,6 +325,12 @@ def test_conditions_of_a_model_become_a_filter() -> None:
 def test_whatever_else_a_model_writes_is_refused_whole(written: object) -> None:
     with pytest.raises((ValueError, TypeError)):
         to_extraction(written, Question("reports", _ASKED, COMPANY, is_described=True, vocabulary=VOCABULARY))
+
+
+def test_a_model_may_write_the_largest_number_that_a_field_holds() -> None:
+    found = _written([{"field": "importance", "operator": "lt", "value": 2**63 - 1}])
+    assert found.where is not None
+    assert filter_to_json(found.where) == {"importance": {"$lt": 2**63 - 1}}
 
 
 @pytest.mark.parametrize("query", ["", "  ", "x" * 100, "a\0b"])
