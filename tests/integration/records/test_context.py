@@ -221,6 +221,17 @@ def test_a_contradiction_of_another_entity_is_not_told(keeping: Keeping) -> None
     assert [(entry.record.text, [*entry.contradicts]) for entry in section.entries] == [("the berth is twelve", [])]
 
 
+def test_a_memory_that_contradicts_one_that_is_found_passes_the_filter_as_well(keeping: Keeping) -> None:
+    keeping.put(
+        memory("the berth is nine", record_id=memory_id(1), importance=5),
+        memory("the berth is twelve", record_id=memory_id(2), importance=1),
+    )
+    keeping.link(memory_id(1), record_service_pb2.LINK_KIND_CONTRADICTS, memory_id(2))
+    condition = to_filter_message(parse_filter({"importance": {"$gte": 5}}))
+    (section,) = context(keeping, "berth", sections={MEMORY: 3}, options={"filter": condition}).sections
+    assert [(entry.record.text, [*entry.contradicts]) for entry in section.entries] == [("the berth is nine", [])]
+
+
 def test_the_budget_counts_whole_texts_in_the_stated_order(keeping: Keeping) -> None:
     talk(keeping, 3)
     keeping.put(persona("tone tone", "tone"), memory("tone harbour " * 40))

@@ -240,10 +240,10 @@ class Search:
             field="query",
             searchable=True,
         )
-        where = both(request.where, parsed.extraction.where)
+        added = both(request.added, parsed.extraction.where)
         # The caller's own vector stands for the whole question, and its words have to go with it.
         query = request.query if request.vector is not None else parsed.extraction.semantic_query
-        return replace(request, query=query, where=where, self_query=False, self_query_failed=parsed.fell_back)
+        return replace(request, query=query, added=added, self_query=False, self_query_failed=parsed.fell_back)
 
     def search(
         self,
@@ -280,7 +280,7 @@ class Search:
             # A vector that does not fit, or none, is an error that the search itself reports.
             if vector is not None and vector.shape == (collection.identity.dimensions,):
                 chosen = tuple(choose_sections(request.query, vector, outline.sections, outline.vectors))
-                request = replace(request, where=both(request.where, within(chosen)))
+                request = replace(request, added=both(request.added, within(chosen)))
         progress = Progress(self.clock, received)
 
         def work(view: SearchView, is_last: bool) -> SearchResult:
@@ -355,7 +355,7 @@ class Search:
         # Resolve: names of fields, and what the request leaves open.
         check_query_length(request.query, view.collection, "query")
         check_query_length(request.context, view.collection, "context")
-        where, found = resolved(request.where, view), None
+        where, found = resolved(request, view), None
         plan = self._plan(request, view.collection, where)
         # An explanation says what its own search did, and some rules compare all candidates of a type, not the best
         # alone.
@@ -427,7 +427,7 @@ class Search:
         """
         check_query_length(request.query, view.collection, "query")
         check_query_length(request.context, view.collection, "context")
-        matches = FilterMatches(view, resolved(request.where, view), self.filter_cache)
+        matches = FilterMatches(view, resolved(request, view), self.filter_cache)
         # Deeper than one search would look, so that each type of record has enough of its own among them.
         plan = replace(self._plan(request, view.collection, matches.where), depth=_FOR_SEVERAL)
         pool = self._candidates(view, request, plan, matches, budget, is_last=is_last)
@@ -694,15 +694,17 @@ class Search:
         )
 
 
-def resolved(where: Filter | None, view: SearchView) -> Filter | None:
-    """Return the filter of a request with the names and values that the collection knows.
+def resolved(request: SearchRequest, view: SearchView) -> Filter | None:
+    """Return the filter of a request, and what is added to it, with the names and values that the collection knows.
 
     Raises:
         InvalidFilterError: it does not fit the collection's fields.
     """
-    if where is None:
-        return None
-    return resolve_filter(where, view.fields() if custom_fields(where) else {}, "options.filter")
+    given, added = (
+        where and resolve_filter(where, view.fields() if custom_fields(where) else {}, "options.filter")
+        for where in (request.where, request.added)
+    )
+    return both(given, added)
 
 
 def _selected(plan: SearchPlan, ranked: _Ranked, view: SearchView) -> list[Selected]:
