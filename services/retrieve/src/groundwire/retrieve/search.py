@@ -29,6 +29,7 @@ from groundwire.kernel.errors import (
 )
 from groundwire.kernel.filter_parsing import custom_fields, resolve_filter
 from groundwire.kernel.filters import Filter
+from groundwire.kernel.identifiers import is_approved
 from groundwire.kernel.latencies import Step
 from groundwire.kernel.records import TurnPlace
 from groundwire.kernel.vector_store import VectorStore
@@ -279,7 +280,15 @@ class Search:
                 vector = request.prepared.vector
             # A vector that does not fit, or none, is an error that the search itself reports.
             if vector is not None and vector.shape == (collection.identity.dimensions,):
-                chosen = tuple(choose_sections(request.query, vector, outline.sections, outline.vectors))
+                approved = self._approved_prefixes(collection)
+                # What no search returns is not named either.
+                seen = [
+                    place
+                    for place, section in enumerate(outline.sections)
+                    if all(is_approved(section.source_uri, prefixes) for prefixes in approved)
+                ]
+                sections = [outline.sections[place] for place in seen]
+                chosen = tuple(choose_sections(request.query, vector, sections, outline.vectors[seen]))
                 request = replace(request, added=both(request.added, within(chosen)))
         progress = Progress(self.clock, received)
 
@@ -490,12 +499,16 @@ class Search:
             query_type=kind,
             applied_type=applied,
             strategy=strategy_of(applied, request.query),
-            approved_prefixes=(self.tuning.approved_prefixes, collection.settings.approved_source_prefixes),
+            approved_prefixes=self._approved_prefixes(collection),
             diversity=request.diversity,
             ranking=request.ranking,
             asked=request.asked or self.clock.now(),
             reranks=self.reranker is not None and request.rerank is not False,
         )
+
+    def _approved_prefixes(self, collection: Collection) -> tuple[tuple[str, ...], ...]:
+        """Return the prefixes of the server and of the collection; a source has to have one of each that has any."""
+        return self.tuning.approved_prefixes, collection.settings.approved_source_prefixes
 
     def _retrieve(
         self, request: SearchRequest, plan: SearchPlan, pool: CandidateSearch, budget: Budget, progress: Progress
