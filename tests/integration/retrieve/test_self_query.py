@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import grpc
 import pytest
@@ -269,3 +269,12 @@ async def test_what_the_server_adds_to_a_filter_does_not_count_towards_its_limit
     context = await stub.RetrieveContext(pb.RetrieveContextRequest(collection="docs", query=query, options=options))
     for hits in (found.results, from_the_top.results, context.document_results):
         assert [hit.chunk.content for hit in hits] == ["finance reports"]
+
+
+@pytest.mark.parametrize(
+    "options", [{"self_query": True}, {"strategy": search_mode_pb2.RETRIEVAL_STRATEGY_TOP_DOWN}], ids=str
+)
+async def test_a_search_that_fails_before_it_begins_says_how_far_it_came(stub: "Stub", options: dict[str, Any]) -> None:
+    request = pb.RetrieveRequest(collection="missing", query="x", options=RetrievalOptions(**options))
+    code, info, _ = await refused(stub.Retrieve(request))
+    assert (code, info.metadata["last_state"]) == (grpc.StatusCode.NOT_FOUND, "RECEIVED")

@@ -227,20 +227,26 @@ class Search:
         Raises:
             CollectionNotFoundError: no such collection.
             InvalidRequestError: the query is longer than its collection takes.
+
+            Each carries the metadata key `last_state`.
         """
         if not request.self_query:
             return request
         asked = request.asked or received
-        parsed = self.parse_question.parse(
-            request.tenant,
-            request.collection,
-            request.query,
-            asked,
-            budget,
-            scopes=request.scopes,
-            field="query",
-            searchable=True,
-        )
+        try:
+            parsed = self.parse_question.parse(
+                request.tenant,
+                request.collection,
+                request.query,
+                asked,
+                budget,
+                scopes=request.scopes,
+                field="query",
+                searchable=True,
+            )
+        except GroundwireError as error:
+            error.metadata["last_state"] = SearchState.RECEIVED.value
+            raise
         added = both(request.added, parsed.extraction.where)
         # The caller's own vector stands for the whole question, and its words have to go with it.
         query = request.query if request.vector is not None else parsed.extraction.semantic_query
@@ -271,25 +277,6 @@ class Search:
             Each carries the metadata key `last_state`.
         """
         begun, chosen = time.perf_counter(), tuple[ChosenSection, ...]()
-        if request.top_down:
-            collection, outline = self.outlines.read(request.tenant, request.collection)
-            vector, is_ours = request.vector, collection.identity == self.query_vectors.embedder.identity
-            if vector is None and request.prepared is None and is_ours:
-                request = replace(request, prepared=self.query_vectors.of(request.query, budget, request.context))
-            if vector is None and request.prepared is not None:
-                vector = request.prepared.vector
-            # A vector that does not fit, or none, is an error that the search itself reports.
-            if vector is not None and vector.shape == (collection.identity.dimensions,):
-                approved = self._approved_prefixes(collection)
-                # What no search returns is not named either.
-                seen = [
-                    place
-                    for place, section in enumerate(outline.sections)
-                    if all(is_approved(section.source_uri, prefixes) for prefixes in approved)
-                ]
-                sections = [outline.sections[place] for place in seen]
-                chosen = tuple(choose_sections(request.query, vector, sections, outline.vectors[seen]))
-                request = replace(request, added=both(request.added, within(chosen)))
         progress = Progress(self.clock, received)
 
         def work(view: SearchView, is_last: bool) -> SearchResult:
@@ -298,11 +285,34 @@ class Search:
             return self.search_in(view, request, budget, progress, is_last=is_last, begun=begun, started=started)
 
         try:
+            if request.top_down:
+                request, chosen = self._from_the_top(request, budget)
             result = self.read(request, budget, work)
         except GroundwireError as error:
             error.metadata["last_state"] = progress.reached[-1][0].value
             raise
         return replace(result, chosen_sections=chosen) if chosen else result
+
+    def _from_the_top(self, request: SearchRequest, budget: Budget) -> tuple[SearchRequest, tuple[ChosenSection, ...]]:
+        """Return the request narrowed to the sections that answer it best, and these sections."""
+        collection, outline = self.outlines.read(request.tenant, request.collection)
+        vector, is_ours = request.vector, collection.identity == self.query_vectors.embedder.identity
+        if vector is None and request.prepared is None and is_ours:
+            request = replace(request, prepared=self.query_vectors.of(request.query, budget, request.context))
+        if vector is None and request.prepared is not None:
+            vector = request.prepared.vector
+        if vector is None or vector.shape != (collection.identity.dimensions,):
+            return request, ()  # the search itself reports that a vector is missing or does not fit
+        approved = self._approved_prefixes(collection)
+        # What no search returns is not named either.
+        seen = [
+            place
+            for place, section in enumerate(outline.sections)
+            if all(is_approved(section.source_uri, prefixes) for prefixes in approved)
+        ]
+        sections = [outline.sections[place] for place in seen]
+        chosen = tuple(choose_sections(request.query, vector, sections, outline.vectors[seen]))
+        return replace(request, added=both(request.added, within(chosen))), chosen
 
     def read(self, request: SearchRequest, budget: Budget, work: Callable[[SearchView, bool], ResultT]) -> ResultT:
         """Return what `work` makes of a view of the collection that the request names.
