@@ -23,7 +23,7 @@ from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.ingest.parsing import parser_pool
 from groundwire.ingest.servicer.upload_stream import UploadClaims
-from groundwire.ingest.uploads import StagedFile, StagingFolder
+from groundwire.ingest.uploads import MAX_PART_BYTES, StagedFile, StagingFolder
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.document_errors import EmptyDocumentError
 from groundwire.kernel.errors import (
@@ -466,6 +466,39 @@ async def test_a_waiting_client_hears_within_seconds_that_its_bytes_are_safe(
     assert (harness.folder / "staging" / stream.upload_id).stat().st_size == 10
     await stream.send(content, 10, len(content))
     await stream.finish()
+
+
+@pytest.mark.parametrize(
+    ("offset", "size", "field"),
+    [
+        (0, 0, "part.data"),
+        (0, MAX_PART_BYTES + 1, "part.data"),
+        (-1, 1, "part.offset"),
+        (2 * MAX_PART_BYTES, 1, "part.offset"),
+    ],
+)
+async def test_a_part_out_of_bounds_is_refused_by_the_name_of_its_field(
+    stub: Any, collection: str, offset: int, size: int, field: str
+) -> None:
+    stream = Stream(stub, header_of(collection, "a.txt", b"x" * 2 * MAX_PART_BYTES))
+    await stream.open()
+    await stream.call.write(pb.UploadDocumentRequest(part=pb.UploadPart(offset=offset, data=b"x" * size)))
+    refused = await stream.failure()
+    assert isinstance(refused, InvalidRequestError)
+    assert [violation.field for violation in refused.violations] == [field]
+
+
+async def test_more_than_was_announced_is_refused_and_the_rest_can_still_come(stub: Any, collection: str) -> None:
+    content = b"All that was announced."
+    header = header_of(collection, "a.txt", content)
+    first = Stream(stub, header)
+    await first.open()
+    await first.call.write(pb.UploadDocumentRequest(part=pb.UploadPart(data=content + b"!")))
+    refused = await first.failure()
+    assert isinstance(refused, InvalidRequestError)
+    assert [violation.field for violation in refused.violations] == ["part.data"]
+    result = await whole(stub, again(header, first.upload_id), content)
+    assert result.outcome == ingest_result_pb2.INGEST_OUTCOME_CREATED
 
 
 async def test_a_refused_part_costs_nothing_that_came_before(stub: Any, collection: str) -> None:

@@ -250,6 +250,25 @@ def test_the_budget_counts_whole_texts_in_the_stated_order(keeping: Keeping) -> 
     assert turns == texts(whole, TURN)[1:]
 
 
+def test_turns_that_fit_leave_no_gap_and_other_sections_may(keeping: Keeping) -> None:
+    for number, text in enumerate(("harbour one", "harbour " * 40, "harbour three")):
+        keeping.put(turn(USER, text, _CONVERSATION, seconds=number), record(FAQ, text))
+    whole = context(keeping, "harbour", conversation_id=_CONVERSATION, without_documents=True, sections={TURN: 3})
+    tokens = {entry.record.text: entry.record.token_count for entry in whole.sections[0].entries}
+    bound = tokens["harbour one"] + tokens["harbour three"]
+    for kind, expected in ((TURN, ["harbour three"]), (FAQ, ["harbour one", "harbour three"])):
+        response = context(
+            keeping,
+            "harbour",
+            conversation_id=_CONVERSATION,
+            without_documents=True,
+            sections={kind: 3},
+            max_tokens=bound,
+        )
+        assert sorted(texts(response, kind)) == expected
+        assert response.sections[0].omitted_count == 3 - len(expected)
+
+
 def test_documents_that_are_no_records_come_beside_the_sections(keeping: Keeping) -> None:
     keeping.put(memory("the harbour opens at nine"))
     keeping.client.ingest_document(

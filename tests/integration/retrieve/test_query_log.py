@@ -184,6 +184,7 @@ async def test_entries_can_be_limited_to_a_time(stub: "Stub") -> None:
     await stub.Retrieve(_request("second"))
     assert [entry.query for entry in (await _logs(stub, start_time=middle)).logs] == ["second"]
     assert [entry.query for entry in (await _logs(stub, end_time=middle)).logs] == ["first"]
+    assert not (await _logs(stub, start_time=middle, end_time=middle)).logs
     late = library_pb.ListQueryLogsRequest(start_time=middle, end_time=_time(datetime(2020, 1, 1, tzinfo=UTC)))
     _, _, fields = await refused(stub.ListQueryLogs(late))
     assert fields == ["end_time"]

@@ -97,6 +97,7 @@ def test_the_sentence_of_the_source_gives_its_filter() -> None:
         ("the last 3 months", "2024-11-15", "2025-02-16"),
         ("in the past 30 days", "2025-01-16", "2025-02-16"),
         ("two years ago", "2023-01-01", "2024-01-01"),
+        ("2 weeks ago", "2025-01-27", "2025-02-03"),
         ("2 quarters ago", "2024-07-01", "2024-10-01"),
         ("3 months ago", "2024-11-01", "2024-12-01"),
         ("in July", "2024-07-01", "2024-08-01"),
@@ -325,6 +326,12 @@ def test_conditions_of_a_model_become_a_filter() -> None:
 def test_whatever_else_a_model_writes_is_refused_whole(written: object) -> None:
     with pytest.raises((ValueError, TypeError)):
         to_extraction(written, Question("reports", _ASKED, COMPANY, is_described=True, vocabulary=VOCABULARY))
+
+
+@pytest.mark.parametrize("query", ["r", "x" * 14])
+def test_a_model_may_say_up_to_twice_as_much_as_the_question(query: str) -> None:
+    assert _written([], query).semantic_query == query
+    assert _written([], "x" * 15).semantic_query == "reports"
 
 
 def test_a_model_may_write_the_largest_number_that_a_field_holds() -> None:

@@ -42,9 +42,10 @@ def waiting(positions: Positions) -> WaitForPosition:
     return WaitForPosition(cast("Any", positions), TOKENS)
 
 
-def test_it_waits_until_the_position_is_reached() -> None:
+@pytest.mark.parametrize("budget", [Budget(30), Budget()], ids=["with deadline", "without"])
+def test_it_waits_until_the_position_is_reached(budget: Budget) -> None:
     positions = Positions(5)
-    waiting(positions).wait(token(4), "t", "docs", Budget(30))
+    waiting(positions).wait(token(4), "t", "docs", budget)
     assert positions.looks == 5
 
 

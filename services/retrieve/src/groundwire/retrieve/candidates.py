@@ -442,9 +442,8 @@ class CandidateSearch:
         lowest = min(near.similarities.min(initial=1.0), known.similarities.min(initial=1.0))
         # Not 0: a chunk whose vector has not arrived yet would fall behind all others.
         of_missing = np.full(len(missing), lowest if len(near) or len(known) else 0.0)
-        if len(known):
-            ascending = np.argsort(missing)
-            of_missing[ascending[np.searchsorted(missing, known.numbers, sorter=ascending)]] = known.similarities
+        ascending = np.argsort(missing)
+        of_missing[ascending[np.searchsorted(missing, known.numbers, sorter=ascending)]] = known.similarities
         numbers = np.concatenate([near.numbers, missing])
         similarities = np.concatenate([near.similarities, of_missing])
         return Candidates(numbers, similarities, len(near), matches, exhausted)

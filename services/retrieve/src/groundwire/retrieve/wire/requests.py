@@ -98,6 +98,9 @@ def parse_retrieve_request(
     # Zeros point nowhere: everything would be equally near.
     if vector is not None and not (np.isfinite(vector).all() and vector.any()):
         violations.append(FieldViolation("query_vector", "must be finite and not all zero"))
+    elif vector is not None:
+        # Squares of very large and very small numbers do not fit into float32. A power of two changes no other bit.
+        vector = np.ldexp(vector, -int(np.frexp(np.abs(vector).max())[1]))
     if violations:
         raise InvalidRequestError([*violations, *(wrong_filter.violations if wrong_filter else ())])
     if wrong_filter:
