@@ -135,6 +135,11 @@ def test_without_text_spans_lay_the_text_out(harness: Harness, collection: str) 
     assert harness.text(collection, "ready") == "\n\nfirst part, second\n\nthird part"
     torn = [chunk("first part, ", 0, (0, 12)), chunk("other, second", 1, (6, 19))]
     assert refused(harness, collection, *torn)[0] == "chunks[1].content"
+    inside = [chunk("first part, second", 0, (0, 18)), chunk("part, second", 1, (6, 18))]
+    put(harness, collection, *inside, source_uri="inside")
+    assert harness.text(collection, "inside") == "first part, second"
+    before = [chunk("first part, second", 0, (0, 18)), chunk("part, secon", 1, (6, 17))]
+    assert refused(harness, collection, *before)[0] == "chunks[1].char_start"
     far = chunk("far away from it all", 0, (2_000_000_000, 2_000_000_020))
     assert refused(harness, collection, far)[0] == "chunks[0].char_end"
     some = [chunk("with a span", 0, (0, 11)), chunk("and without one", 1)]
