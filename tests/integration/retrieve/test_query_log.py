@@ -238,10 +238,12 @@ async def test_what_is_asked_about_an_entity_is_logged_without_its_text_unless_w
         failing = pb.RetrieveRequest()
         failing.CopyFrom(asked)
         failing.options.top_k = 1_000_000
-        if "filter" not in options:
-            await refused(stub.Retrieve(failing))
+        await refused(stub.Retrieve(failing))
+        await stub.BatchRetrieve(pb.BatchRetrieveRequest(requests=[failing]))
+        failing.options.filter.json = "{"
+        await refused(stub.Retrieve(failing))
         logs = (await _logs(stub)).logs
-    assert len(logs) == (0 if mode == "off" else 3 + ("filter" not in options))
+    assert len(logs) == (0 if mode == "off" else 6)
     assert [entry.query for entry in logs] == ["zebrasecret" if keeps_text else ""] * len(logs)
 
 

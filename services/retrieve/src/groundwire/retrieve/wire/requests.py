@@ -276,6 +276,17 @@ def searched_scopes(
     return tuple(sorted(named))
 
 
+def filter_names_entity(message: pb.RetrieveRequest) -> bool:
+    """Tell whether the filter of a search, valid or not, is for an entity; one that cannot be read may be."""
+    if not message.options.HasField("filter"):
+        return False
+    try:
+        named = _scopes_of(parse_filter_message(message.options.filter))
+    except InvalidRequestError:
+        return True
+    return any(scope.startswith(ENTITY_SCOPE) for scope in named or ())
+
+
 def _scopes_of(where: Filter | None) -> frozenset[str] | None:
     """Return scopes of which every match of a filter is one; None where it matches others as well."""
     match where:
