@@ -281,6 +281,17 @@ def test_a_copy_that_a_child_has_of_an_open_file_does_not_keep_its_upload(harnes
         uploads.forget("default", upload_id)
 
 
+def test_an_upload_that_was_closed_takes_nothing_from_a_thread_that_comes_late(harness: Harness) -> None:
+    uploads, upload_id = harness.service.long_work.uploads, str(uuid.uuid4())
+    uploads.begin("default", upload_id, b"", 20)
+    first = uploads.open("default", upload_id)
+    first.close()
+    for late in (lambda: first.take(0, b"ten bytes!"), first.sync, first.complete().__enter__):
+        with pytest.raises(ConflictError):
+            late()
+    uploads.forget("default", upload_id)
+
+
 def test_what_another_replica_brought_until_it_let_go_is_kept(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -463,7 +474,8 @@ async def test_a_waiting_client_hears_within_seconds_that_its_bytes_are_safe(
     await stream.send(content, 0, 10)
     event = await asyncio.wait_for(stream.read(), 10)
     assert event.progress.durable_offset == 10
-    assert (harness.folder / "staging" / stream.upload_id).stat().st_size == 10
+    on_disk = (harness.folder / "staging" / stream.upload_id).stat()
+    assert (on_disk.st_size, on_disk.st_mode & 0o077) == (10, 0), "nobody else may read it"
     await stream.send(content, 10, len(content))
     await stream.finish()
 

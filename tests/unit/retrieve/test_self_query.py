@@ -68,6 +68,8 @@ def test_the_sentence_of_the_source_gives_its_filter() -> None:
     [
         ("reports of Q3 2024", "2024-07-01", "2024-10-01"),
         ("2024 Q1 numbers", "2024-01-01", "2024-04-01"),
+        ("numbers of Q1", "2025-01-01", "2025-04-01"),
+        ("numbers of Q2", "2024-04-01", "2024-07-01"),
         ("in the third quarter of 2023", "2023-07-01", "2023-10-01"),
         ("in the 1st quarter of 2023", "2023-01-01", "2023-04-01"),
         ("in the 2nd quarter of 2023", "2023-04-01", "2023-07-01"),
