@@ -21,6 +21,7 @@ from groundwire.api.common.v1 import document_pb2
 from groundwire.api.ingest.v1 import ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
+from groundwire.catalog.uploads import UploadNotFoundError
 from groundwire.ingest.parsing import parser_pool
 from groundwire.ingest.servicer.upload_stream import UploadClaims
 from groundwire.ingest.uploads import MAX_PART_BYTES, StagedFile, StagingFolder
@@ -281,6 +282,19 @@ def test_a_copy_that_a_child_has_of_an_open_file_does_not_keep_its_upload(harnes
         uploads.forget("default", upload_id)
 
 
+def test_a_document_that_cannot_be_staged_leaves_nothing(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fill(_: StagedFile) -> None:
+        raise ExhaustedError("no space left for uploads")
+
+    monkeypatch.setattr(StagedFile, "sync", fill)
+    uploads, upload_id = harness.service.long_work.uploads, str(uuid.uuid4())
+    with pytest.raises(ExhaustedError):
+        uploads.keep("default", upload_id, b"content")
+    assert upload_id not in staged(harness.folder)
+    with pytest.raises(UploadNotFoundError):
+        uploads.open("default", upload_id)
+
+
 def test_an_upload_that_was_closed_takes_nothing_from_a_thread_that_comes_late(harness: Harness) -> None:
     uploads, upload_id = harness.service.long_work.uploads, str(uuid.uuid4())
     uploads.begin("default", upload_id, b"", 20)
@@ -474,8 +488,10 @@ async def test_a_waiting_client_hears_within_seconds_that_its_bytes_are_safe(
     await stream.send(content, 0, 10)
     event = await asyncio.wait_for(stream.read(), 10)
     assert event.progress.durable_offset == 10
-    on_disk = (harness.folder / "staging" / stream.upload_id).stat()
-    assert (on_disk.st_size, on_disk.st_mode & 0o077) == (10, 0), "nobody else may read it"
+    folder = harness.folder / "staging"
+    on_disk = (folder / stream.upload_id).stat()
+    assert on_disk.st_size == 10
+    assert (on_disk.st_mode | folder.stat().st_mode) & 0o077 == 0, "nobody else may read it"
     await stream.send(content, 10, len(content))
     await stream.finish()
 

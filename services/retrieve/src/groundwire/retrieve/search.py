@@ -250,7 +250,7 @@ class Search:
         added = both(request.added, parsed.extraction.where)
         # The caller's own vector stands for the whole question, and its words have to go with it.
         query = request.query if request.vector is not None else parsed.extraction.semantic_query
-        return replace(request, query=query, added=added, self_query=False, self_query_failed=parsed.fell_back)
+        return replace(request, query=query, added=added, self_query_failed=parsed.fell_back)
 
     def search(
         self,

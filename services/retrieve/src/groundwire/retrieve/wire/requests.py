@@ -57,6 +57,8 @@ _ENUMS: Mapping[str, Container[int]] = {
 _MAX_SCOPES = 100
 # Clocks of callers may run ahead of this server's.
 _CLOCK_SKEW = timedelta(minutes=1)
+_MAX_EXPONENT = 32
+"""Of two, for the largest number of a vector: squares of much larger and of much smaller ones do not fit into float32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +100,8 @@ def parse_retrieve_request(
     # Zeros point nowhere: everything would be equally near.
     if vector is not None and not (np.isfinite(vector).all() and vector.any()):
         violations.append(FieldViolation("query_vector", "must be finite and not all zero"))
-    elif vector is not None:
-        # Squares of very large and very small numbers do not fit into float32. A power of two changes no other bit.
-        vector = np.ldexp(vector, -int(np.frexp(np.abs(vector).max())[1]))
+    elif vector is not None and abs(exponent := int(np.frexp(np.abs(vector).max())[1])) > _MAX_EXPONENT:
+        vector = np.ldexp(vector, -exponent)  # by a power of two, which changes no digit
     if violations:
         raise InvalidRequestError([*violations, *(wrong_filter.violations if wrong_filter else ())])
     if wrong_filter:
