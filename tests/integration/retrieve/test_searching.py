@@ -102,6 +102,21 @@ def test_a_result_that_just_passes_the_threshold_does_not_count_as_below_it(libr
     assert response.report.quality.below_threshold_count == 1
 
 
+def test_a_vector_that_only_the_engine_has_is_compared_by_it(engine_library: Library) -> None:
+    engine_library.put("a.txt", ["alpha beta", "gamma delta"])
+    engine_library.database.write(lambda connection: connection.exec_driver_sql("DELETE FROM embeddings"))
+    response = engine_library.retrieve("alpha beta", mode=_VECTOR, min_relevance=0.9, exact=True)
+    assert contents(response) == ["alpha beta"]
+
+
+def test_a_chunk_without_a_vector_has_the_lowest_similarity_of_what_is_found(library: Library) -> None:
+    library.put("a.txt", ["alpha beta", "alpha beta gamma"])
+    library.documents.publish(library.begin("b.txt", ["alpha beta gamma delta"]))
+    response = library.retrieve("alpha", min_relevance=0.0)
+    similarities = {hit.chunk.content: hit.similarity for hit in response.results}
+    assert similarities["alpha beta gamma delta"] == similarities["alpha beta gamma"] < similarities["alpha beta"]
+
+
 @pytest.mark.parametrize("scale", [1e-30, 1e30])
 def test_the_length_of_a_vector_of_the_caller_changes_nothing(engine_library: Library, scale: float) -> None:
     engine_library.put("a.txt", ["alpha beta", "alpha delta", "gamma delta"])

@@ -58,7 +58,7 @@ _MAX_SCOPES = 100
 # Clocks of callers may run ahead of this server's.
 _CLOCK_SKEW = timedelta(minutes=1)
 _MAX_EXPONENT = 32
-"""Of two, for the largest number of a vector: squares of much larger and of much smaller ones do not fit into float32."""
+"""Of two, for the largest number of a vector: squares of much larger and much smaller ones do not fit into float32."""
 
 
 @dataclass(frozen=True, slots=True)
