@@ -275,6 +275,7 @@ def test_conditions_of_a_model_become_a_filter() -> None:
             {"field": "department", "operator": "eq", "value": "finance"},
             {"field": "date", "operator": "gte", "value": "2024-07-01"},
             {"field": "category", "operator": "in", "value": ["Report", "memo"]},
+            {"field": "category", "operator": "nin", "value": ["email"]},
             {"field": "importance", "operator": "gt", "value": 3},
         ]
     )
@@ -284,6 +285,7 @@ def test_conditions_of_a_model_become_a_filter() -> None:
             {"department": {"$eq": "finance"}},
             {"date": {"$gte": "2024-07-01"}},
             {"category": {"$in": ["report", "memo"]}},
+            {"category": {"$nin": ["email"]}},
             {"importance": {"$gt": 3}},
         ]
     }

@@ -213,10 +213,9 @@ class CandidateSearch:
     def look_up(self, query: str, context: str, depth: int) -> None:
         """Choose the words of a query that tell chunks apart, and find the best `depth` chunks that have them.
 
-        With a context its words count as well, each a third of what a word of the query does.
+        With a context its words count as well, each a third of what a word of the query does. To be called where
+        `needs_words`.
         """
-        if not self.needs_words:
-            return
         # One connection for the statements: nothing else is waited for between them.
         with Step("search.words"), self.view.together():
             self.words = words = self._chosen(parse_query(query))
