@@ -183,7 +183,8 @@ async def test_a_model_behind_an_endpoint_makes_the_filter(modelled: Library, en
     assert endpoint.headers["Authorization"] == "Bearer s3cret"
     assert (sent["model"], sent["temperature"], sent["stream"]) == ("tiny", 0, False)
     told = sent["messages"][1]["content"]
-    for fact in (SENTENCE, "Company documents", "Department that created the document", "finance"):
+    values = '"allowed_values": ["finance", "legal"]'
+    for fact in (SENTENCE, "Company documents", "Department that created the document", values):
         assert fact in told
 
 

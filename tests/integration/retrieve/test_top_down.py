@@ -122,6 +122,8 @@ async def test_texts_without_headings_and_empty_collections_work_as_well(library
     library.put("a.txt", ["alpha one", "beta two"])
     response = await stub.Retrieve(_request("alpha", "docs"))
     assert response.results[0].chunk.content == "alpha one"
+    of_signs = await stub.Retrieve(_request("?!", "docs", min_relevance=0.0))
+    assert len(of_signs.results) == 2
     assert [list(section.hierarchy_path) for section in response.report.chosen_sections] == [["Chapter 1"]]
 
 
