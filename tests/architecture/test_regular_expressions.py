@@ -25,9 +25,7 @@ _PHRASE = "queries are read as phrases up to MAX_PHRASED_CHARS, titles in them u
 BOUNDED: dict[str, dict[str, str]] = {
     "ingest.chunking.cuts": {"_BLANK_LINE_END.search": "looks at the last 64 characters before a place"},
     "ingest.chunking.splitter": {"_SEAMS.split": "is the `split` of a splitter; seams are matched"},
-    "retrieve.queries": dict.fromkeys(
-        ("_CODE.fullmatch", "_NUMBERED.search", "_TITLED.search", "_LEADING.search", "_TAIL.sub"), _PHRASE
-    ),
+    "retrieve.queries": dict.fromkeys(("_CODE.fullmatch", "_TITLED.search", "_TAIL.sub"), _PHRASE),
 }
 """Patterns that take quadratic time for some texts, by module, and what bounds the texts that they meet."""
 

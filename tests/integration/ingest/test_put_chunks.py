@@ -135,6 +135,11 @@ def test_without_text_spans_lay_the_text_out(harness: Harness, collection: str) 
     assert harness.text(collection, "ready") == "\n\nfirst part, second\n\nthird part"
     torn = [chunk("first part, ", 0, (0, 12)), chunk("other, second", 1, (6, 19))]
     assert refused(harness, collection, *torn)[0] == "chunks[1].content"
+    inside = [chunk("first part, second", 0, (0, 18)), chunk("part, second", 1, (6, 18))]
+    put(harness, collection, *inside, source_uri="inside")
+    assert harness.text(collection, "inside") == "first part, second"
+    before = [chunk("first part, second", 0, (0, 18)), chunk("part, secon", 1, (6, 17))]
+    assert refused(harness, collection, *before)[0] == "chunks[1].char_start"
     far = chunk("far away from it all", 0, (2_000_000_000, 2_000_000_020))
     assert refused(harness, collection, far)[0] == "chunks[0].char_end"
     some = [chunk("with a span", 0, (0, 11)), chunk("and without one", 1)]
@@ -167,6 +172,15 @@ def test_without_text_and_spans_contents_are_joined_by_blank_lines(harness: Harn
         ([chunk("long enough text", content_hash="0" * 63)], "chunks[0].content_hash"),
         ([chunk("long enough text", content_hash="0" * 64)], "chunks[0].content_hash"),
         ([chunk("long enough text", level=4)], "chunks[0].level"),
+        ([chunk("long enough text", level=-1)], "chunks[0].level"),
+        ([chunk("long enough text", chapter="c" * 1025)], "chunks[0].chapter"),
+        ([chunk("long enough text", section=" ")], "chunks[0].section"),
+        ([chunk("long enough text", section_heading="a\x00b")], "chunks[0].section_heading"),
+        ([chunk("long enough text", hierarchy_path=["p"] * 65)], "chunks[0].hierarchy_path"),
+        ([chunk("long enough text", hierarchy_path=["p", " "])], "chunks[0].hierarchy_path"),
+        ([chunk("long enough text", hierarchy_path=["p" * 1025])], "chunks[0].hierarchy_path"),
+        ([chunk("long enough text", embedding=[0.0] * DIMENSIONS)], "chunks[0].embedding"),
+        ([chunk("long enough text", embedding=[float("nan")] * DIMENSIONS)], "chunks[0].embedding"),
         ([chunk("long enough text", chunk_id="a b")], "chunks[0].chunk_id"),
         ([chunk("long enough text", chunk_id="17")], "chunks[0].chunk_id"),
         ([chunk("long enough text", chunk_id="doc_x#chunk_000")], "chunks[0].chunk_id"),
@@ -183,6 +197,13 @@ def test_a_bad_chunk_is_named_and_nothing_is_stored(
     put(harness, collection, chunk("a chunk that is there before"), source_uri="before")
     assert refused(harness, collection, *chunks)[0] == field
     assert refused(harness, collection, *chunks, source_uri="before")[0] == field
+
+
+def test_a_place_may_be_as_long_and_as_deep_as_the_bounds_say(harness: Harness, collection: str) -> None:
+    path = ["p" * 1024, *(f"part {number}" for number in range(63))]
+    result = put(harness, collection, chunk("long enough text", chapter="c" * 1024, hierarchy_path=path, level=0))
+    (found,) = stored(harness, collection, result.document.document_id)
+    assert (found.chapter, list(found.hierarchy_path), found.level) == ("c" * 1024, path, 0)
 
 
 @pytest.mark.requirement("S1-76")

@@ -21,9 +21,10 @@ from groundwire.api.common.v1 import document_pb2
 from groundwire.api.ingest.v1 import ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
+from groundwire.catalog.uploads import UploadNotFoundError
 from groundwire.ingest.parsing import parser_pool
 from groundwire.ingest.servicer.upload_stream import UploadClaims
-from groundwire.ingest.uploads import StagedFile, StagingFolder
+from groundwire.ingest.uploads import MAX_PART_BYTES, StagedFile, StagingFolder
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.document_errors import EmptyDocumentError
 from groundwire.kernel.errors import (
@@ -281,6 +282,30 @@ def test_a_copy_that_a_child_has_of_an_open_file_does_not_keep_its_upload(harnes
         uploads.forget("default", upload_id)
 
 
+def test_a_document_that_cannot_be_staged_leaves_nothing(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fill(_: StagedFile) -> None:
+        raise ExhaustedError("no space left for uploads")
+
+    monkeypatch.setattr(StagedFile, "sync", fill)
+    uploads, upload_id = harness.service.long_work.uploads, str(uuid.uuid4())
+    with pytest.raises(ExhaustedError):
+        uploads.keep("default", upload_id, b"content")
+    assert upload_id not in staged(harness.folder)
+    with pytest.raises(UploadNotFoundError):
+        uploads.open("default", upload_id)
+
+
+def test_an_upload_that_was_closed_takes_nothing_from_a_thread_that_comes_late(harness: Harness) -> None:
+    uploads, upload_id = harness.service.long_work.uploads, str(uuid.uuid4())
+    uploads.begin("default", upload_id, b"", 20)
+    first = uploads.open("default", upload_id)
+    first.close()
+    for late in (lambda: first.take(0, b"ten bytes!"), first.sync, first.complete().__enter__):
+        with pytest.raises(ConflictError):
+            late()
+    uploads.forget("default", upload_id)
+
+
 def test_what_another_replica_brought_until_it_let_go_is_kept(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -463,9 +488,45 @@ async def test_a_waiting_client_hears_within_seconds_that_its_bytes_are_safe(
     await stream.send(content, 0, 10)
     event = await asyncio.wait_for(stream.read(), 10)
     assert event.progress.durable_offset == 10
-    assert (harness.folder / "staging" / stream.upload_id).stat().st_size == 10
+    folder = harness.folder / "staging"
+    on_disk = (folder / stream.upload_id).stat()
+    assert on_disk.st_size == 10
+    assert (on_disk.st_mode | folder.stat().st_mode) & 0o077 == 0, "nobody else may read it"
     await stream.send(content, 10, len(content))
     await stream.finish()
+
+
+@pytest.mark.parametrize(
+    ("offset", "size", "field"),
+    [
+        (0, 0, "part.data"),
+        (0, MAX_PART_BYTES + 1, "part.data"),
+        (-1, 1, "part.offset"),
+        (2 * MAX_PART_BYTES, 1, "part.offset"),
+    ],
+)
+async def test_a_part_out_of_bounds_is_refused_by_the_name_of_its_field(
+    stub: Any, collection: str, offset: int, size: int, field: str
+) -> None:
+    stream = Stream(stub, header_of(collection, "a.txt", b"x" * 2 * MAX_PART_BYTES))
+    await stream.open()
+    await stream.call.write(pb.UploadDocumentRequest(part=pb.UploadPart(offset=offset, data=b"x" * size)))
+    refused = await stream.failure()
+    assert isinstance(refused, InvalidRequestError)
+    assert [violation.field for violation in refused.violations] == [field]
+
+
+async def test_more_than_was_announced_is_refused_and_the_rest_can_still_come(stub: Any, collection: str) -> None:
+    content = b"All that was announced."
+    header = header_of(collection, "a.txt", content)
+    first = Stream(stub, header)
+    await first.open()
+    await first.call.write(pb.UploadDocumentRequest(part=pb.UploadPart(data=content + b"!")))
+    refused = await first.failure()
+    assert isinstance(refused, InvalidRequestError)
+    assert [violation.field for violation in refused.violations] == ["part.data"]
+    result = await whole(stub, again(header, first.upload_id), content)
+    assert result.outcome == ingest_result_pb2.INGEST_OUTCOME_CREATED
 
 
 async def test_a_refused_part_costs_nothing_that_came_before(stub: Any, collection: str) -> None:

@@ -221,6 +221,17 @@ def test_a_contradiction_of_another_entity_is_not_told(keeping: Keeping) -> None
     assert [(entry.record.text, [*entry.contradicts]) for entry in section.entries] == [("the berth is twelve", [])]
 
 
+def test_a_memory_that_contradicts_one_that_is_found_passes_the_filter_as_well(keeping: Keeping) -> None:
+    keeping.put(
+        memory("the berth is nine", record_id=memory_id(1), importance=5),
+        memory("the berth is twelve", record_id=memory_id(2), importance=1),
+    )
+    keeping.link(memory_id(1), record_service_pb2.LINK_KIND_CONTRADICTS, memory_id(2))
+    condition = to_filter_message(parse_filter({"importance": {"$gte": 5}}))
+    (section,) = context(keeping, "berth", sections={MEMORY: 3}, options={"filter": condition}).sections
+    assert [(entry.record.text, [*entry.contradicts]) for entry in section.entries] == [("the berth is nine", [])]
+
+
 def test_the_budget_counts_whole_texts_in_the_stated_order(keeping: Keeping) -> None:
     talk(keeping, 3)
     keeping.put(persona("tone tone", "tone"), memory("tone harbour " * 40))
@@ -237,6 +248,25 @@ def test_the_budget_counts_whole_texts_in_the_stated_order(keeping: Keeping) -> 
     little = sizes[PERSONA] + sizes[TURN] - 1
     turns = texts(context(keeping, "tone harbour", conversation_id=_CONVERSATION, max_tokens=little), TURN)
     assert turns == texts(whole, TURN)[1:]
+
+
+def test_turns_that_fit_leave_no_gap_and_other_sections_may(keeping: Keeping) -> None:
+    for number, text in enumerate(("harbour one", "harbour " * 40, "harbour three")):
+        keeping.put(turn(USER, text, _CONVERSATION, seconds=number), record(FAQ, text))
+    whole = context(keeping, "harbour", conversation_id=_CONVERSATION, without_documents=True, sections={TURN: 3})
+    tokens = {entry.record.text: entry.record.token_count for entry in whole.sections[0].entries}
+    bound = tokens["harbour one"] + tokens["harbour three"]
+    for kind, expected in ((TURN, ["harbour three"]), (FAQ, ["harbour one", "harbour three"])):
+        response = context(
+            keeping,
+            "harbour",
+            conversation_id=_CONVERSATION,
+            without_documents=True,
+            sections={kind: 3},
+            max_tokens=bound,
+        )
+        assert sorted(texts(response, kind)) == expected
+        assert response.sections[0].omitted_count == 3 - len(expected)
 
 
 def test_documents_that_are_no_records_come_beside_the_sections(keeping: Keeping) -> None:

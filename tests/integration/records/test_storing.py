@@ -303,6 +303,15 @@ def test_both_sides_of_an_exchange_share_the_next_number(keeping: Keeping) -> No
     assert [result.turn_index for result in keeping.put(*several)] == [1, 1, 2, 2]
     assert keeping.put(turn(USER, "Jump", CONVERSATION, turn_index=9))[0].turn_index == 9
     assert keeping.put(turn(USER, "Next", CONVERSATION))[0].turn_index == 10
+    # One that is stored again keeps its number.
+    assert keeping.put(turn(USER, "Anew", CONVERSATION, record_id=stored[0].record_id))[0].turn_index == 2
+
+
+def test_a_record_is_not_replaced_by_one_of_another_type(keeping: Keeping) -> None:
+    persona = record_pb2.PersonaDetails(version="1", topic="tone")
+    keeping.put(record(PERSONA, "Calm.", record_id="tone", persona=persona))
+    refused = keeping.refused(record(FAQ, "Ask us.", record_id="tone"))
+    assert refused == {"record_type": "the record is of the type persona"}
 
 
 @pytest.mark.requirement("S0-46")

@@ -141,6 +141,19 @@ def test_sections_of_common_types_share_one_search_of_the_engine(crowded: tuple[
     assert [hit.chunk.content for hit in found.document_results] == ["a crane stands at the quay of the harbour"]
 
 
+def test_the_latest_turns_need_no_engine_and_other_sections_share_one_search_beside_them(
+    crowded: tuple[Library, _CountingEngine],
+) -> None:
+    library, engine = crowded
+    for kinds, searches in (([record_pb2.RECORD_TYPE_TURN], 0), ([], 1)):
+        request = pb.RetrieveContextRequest(collection="docs", query="harbour word3 word5", conversation_id="conv-1")
+        request.sections.extend(pb.SectionLimit(record_type=kind) for kind in kinds)
+        request.without_documents = bool(kinds)
+        before = engine.searches
+        asyncio.run(library.service.servicer.RetrieveContext(request, None))
+        assert engine.searches - before == searches
+
+
 @pytest.mark.parametrize("query", ["harbour word3 word5", "word6 faq", "memory word2", "my own voice tone1"])
 def test_a_section_has_what_a_search_for_its_type_alone_finds(
     crowded: tuple[Library, _CountingEngine], query: str

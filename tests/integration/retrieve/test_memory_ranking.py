@@ -53,6 +53,12 @@ def sources(response: pb.RetrieveResponse) -> list[str]:
     return [hit.chunk.source_uri for hit in response.results]
 
 
+async def test_an_important_memory_comes_first_of_many_that_fit_as_well(library: Library, stub: "Stub") -> None:
+    for number in range(40):
+        remember(library, f"m{number}", "the deadline is in march", 5 if number == 39 else 3)
+    assert sources(await search(stub, "deadline", top_k=1)) == ["m39"]
+
+
 @pytest.mark.requirement("S0-33")
 @pytest.mark.requirement("C10")
 async def test_importance_decides_then_recency_and_every_component_is_told(library: Library, stub: "Stub") -> None:

@@ -115,6 +115,15 @@ def test_an_exact_search_compares_with_every_vector(large: Library) -> None:
         assert dense.path == "exact"
 
 
+def test_a_collection_that_is_compared_part_by_part_gives_the_same(
+    large: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = [_numbers(_ask(large, seed, {"language": "en"}, mode=_VECTOR, exact=True)) for seed in range(2)]
+    monkeypatch.setattr(vector_search, "_MATRIX_NUMBERS", 300)
+    parts = [_numbers(_ask(large, seed, {"language": "en"}, mode=_VECTOR, exact=True)) for seed in range(2)]
+    assert parts == whole
+
+
 def test_the_plan_says_which_path_was_taken_and_what_the_engine_cannot_do(large: Library) -> None:
     response = _ask(large, 1, _SHAPES["like"], mode=_VECTOR, explain=True)
     (dense,) = [stage for stage in response.explain_plan.stages if stage.path]

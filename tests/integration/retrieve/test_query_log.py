@@ -184,6 +184,7 @@ async def test_entries_can_be_limited_to_a_time(stub: "Stub") -> None:
     await stub.Retrieve(_request("second"))
     assert [entry.query for entry in (await _logs(stub, start_time=middle)).logs] == ["second"]
     assert [entry.query for entry in (await _logs(stub, end_time=middle)).logs] == ["first"]
+    assert not (await _logs(stub, start_time=middle, end_time=middle)).logs
     late = library_pb.ListQueryLogsRequest(start_time=middle, end_time=_time(datetime(2020, 1, 1, tzinfo=UTC)))
     _, _, fields = await refused(stub.ListQueryLogs(late))
     assert fields == ["end_time"]
@@ -237,10 +238,12 @@ async def test_what_is_asked_about_an_entity_is_logged_without_its_text_unless_w
         failing = pb.RetrieveRequest()
         failing.CopyFrom(asked)
         failing.options.top_k = 1_000_000
-        if "filter" not in options:
-            await refused(stub.Retrieve(failing))
+        await refused(stub.Retrieve(failing))
+        await stub.BatchRetrieve(pb.BatchRetrieveRequest(requests=[failing]))
+        failing.options.filter.json = "{"
+        await refused(stub.Retrieve(failing))
         logs = (await _logs(stub)).logs
-    assert len(logs) == (0 if mode == "off" else 3 + ("filter" not in options))
+    assert len(logs) == (0 if mode == "off" else 6)
     assert [entry.query for entry in logs] == ["zebrasecret" if keeps_text else ""] * len(logs)
 
 

@@ -44,6 +44,13 @@ def fill(library: Library) -> None:
     remember(library, "b", "the harbour berth of beta is twelve", _BETA)
 
 
+@pytest.mark.parametrize(("exact", "path"), [(False, "approximate"), (True, "exact")])
+def test_a_plan_does_not_tell_that_there_are_records_of_others(library: Library, exact: bool, path: str) -> None:
+    fill(library)
+    response = library.retrieve("harbour nine", explain=True, exact=exact)
+    assert [stage.path for stage in response.explain_plan.stages if stage.path] == [path]
+
+
 @pytest.mark.requirement("S0-11")
 @pytest.mark.requirement("S0-32")
 @pytest.mark.requirement("C09")

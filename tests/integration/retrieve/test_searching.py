@@ -95,6 +95,41 @@ def test_the_threshold_withholds_and_counts_and_no_result_is_not_an_error(engine
     assert len(engine_library.retrieve("nothing of the kind", min_relevance=0.0).results) == 2
 
 
+def test_a_result_that_just_passes_the_threshold_does_not_count_as_below_it(library: Library) -> None:
+    library.put("a.txt", ["alpha beta", "gamma delta"])
+    response = library.retrieve("alpha beta", mode=_VECTOR, min_relevance=1.0)
+    assert contents(response) == ["alpha beta"]
+    assert response.report.quality.below_threshold_count == 1
+
+
+def test_a_vector_that_only_the_engine_has_is_compared_by_it(engine_library: Library) -> None:
+    engine_library.put("a.txt", ["alpha beta", "gamma delta"])
+    engine_library.database.write(lambda connection: connection.exec_driver_sql("DELETE FROM embeddings"))
+    response = engine_library.retrieve("alpha beta", mode=_VECTOR, min_relevance=0.9, exact=True)
+    assert contents(response) == ["alpha beta"]
+
+
+def test_a_chunk_without_a_vector_has_the_lowest_similarity_of_what_is_found(library: Library) -> None:
+    library.put("a.txt", ["alpha beta", "alpha beta gamma"])
+    library.documents.publish(library.begin("b.txt", ["alpha beta gamma delta"]))
+    response = library.retrieve("alpha", min_relevance=0.0)
+    similarities = {hit.chunk.content: hit.similarity for hit in response.results}
+    assert similarities["alpha beta gamma delta"] == similarities["alpha beta gamma"] < similarities["alpha beta"]
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e30])
+def test_the_length_of_a_vector_of_the_caller_changes_nothing(engine_library: Library, scale: float) -> None:
+    engine_library.put("a.txt", ["alpha beta", "alpha delta", "gamma delta"])
+    vector = engine_library.embedder.embed_query("alpha", Budget())
+    found = []
+    for factor in (scale, 1.0):
+        request = pb.RetrieveRequest(collection="docs", query="alpha", query_vector=(factor * vector).tolist())
+        request.options.mode = _VECTOR
+        hits = engine_library.service.servicer.retrieve(request, time.perf_counter()).message().results
+        found.append([(hit.chunk.content, round(hit.relevance_score, 4)) for hit in hits])
+    assert found[0] == found[1]
+
+
 @pytest.mark.requirement("S3-16")
 @pytest.mark.requirement("S3-40")
 def test_what_the_request_leaves_open_comes_from_the_collection(engine_library: Library) -> None:

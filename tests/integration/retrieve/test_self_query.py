@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import grpc
 import pytest
@@ -12,14 +12,16 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from pydantic import SecretStr
 
 from groundwire.api.common.v1 import degraded_stage_pb2, search_mode_pb2
+from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.collection import CollectionLimits, FieldDescription, FieldType
 from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.errors import InvalidRequestError
-from groundwire.kernel.filter_parsing import filter_to_json
+from groundwire.kernel.filter_parsing import filter_to_json, parse_filter
+from groundwire.kernel.filters import MAX_TERMS
 from groundwire.retrieve.self_query.extractors import open_extractor
 from groundwire.retrieve.settings import RetrieveSettings
-from groundwire.rpc.filter_messages import parse_filter_message
+from groundwire.rpc.filter_messages import parse_filter_message, to_filter_message
 from tests.integration.retrieve.chat_endpoint import ChatEndpoint
 from tests.integration.retrieve.library import Library
 from tests.integration.retrieve.serving import refused, serving
@@ -181,7 +183,8 @@ async def test_a_model_behind_an_endpoint_makes_the_filter(modelled: Library, en
     assert endpoint.headers["Authorization"] == "Bearer s3cret"
     assert (sent["model"], sent["temperature"], sent["stream"]) == ("tiny", 0, False)
     told = sent["messages"][1]["content"]
-    for fact in (SENTENCE, "Company documents", "Department that created the document", "finance"):
+    values = '"allowed_values": ["finance", "legal"]'
+    for fact in (SENTENCE, "Company documents", "Department that created the document", values):
         assert fact in told
 
 
@@ -251,3 +254,28 @@ def test_other_extractors_are_refused_at_start(url: str) -> None:
     with pytest.raises(InvalidRequestError) as caught:
         open_extractor(url, None, 1.0)
     assert caught.value.violations[0].field == "self_query"
+
+
+async def test_what_the_server_adds_to_a_filter_does_not_count_towards_its_limit(
+    library: Library, stub: "Stub"
+) -> None:
+    library.put("rust.md", ["finance reports"], fields=DocumentFields(tags=("rust",)))
+    tags = ["rust", *(f"t{number}" for number in range(MAX_TERMS - 1))]
+    condition = parse_filter({"$or": [{"tags": tag} for tag in tags]})
+    options = RetrievalOptions(filter=to_filter_message(condition), self_query=True)
+    query = "finance reports tagged rust"
+    found = await stub.Retrieve(pb.RetrieveRequest(collection="docs", query=query, options=options))
+    options.strategy = search_mode_pb2.RETRIEVAL_STRATEGY_TOP_DOWN
+    from_the_top = await stub.Retrieve(pb.RetrieveRequest(collection="docs", query=query, options=options))
+    context = await stub.RetrieveContext(pb.RetrieveContextRequest(collection="docs", query=query, options=options))
+    for hits in (found.results, from_the_top.results, context.document_results):
+        assert [hit.chunk.content for hit in hits] == ["finance reports"]
+
+
+@pytest.mark.parametrize(
+    "options", [{"self_query": True}, {"strategy": search_mode_pb2.RETRIEVAL_STRATEGY_TOP_DOWN}], ids=str
+)
+async def test_a_search_that_fails_before_it_begins_says_how_far_it_came(stub: "Stub", options: dict[str, Any]) -> None:
+    request = pb.RetrieveRequest(collection="missing", query="x", options=RetrievalOptions(**options))
+    code, info, _ = await refused(stub.Retrieve(request))
+    assert (code, info.metadata["last_state"]) == (grpc.StatusCode.NOT_FOUND, "RECEIVED")

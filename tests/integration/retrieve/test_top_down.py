@@ -106,11 +106,24 @@ async def test_a_filter_of_the_request_holds_below_the_chosen_sections(room: Rea
     assert {hit.chunk.section for hit in response.results} == {"Moving values"}
 
 
+async def test_sections_of_sources_that_are_not_approved_are_neither_searched_nor_named(
+    library: Library, stub: "Stub"
+) -> None:
+    plans = library.create("plans", approved_source_prefixes=("https://public/",))
+    for source, chapter in (("https://secret/merger", "Merger"), ("https://public/plan", "Growth")):
+        library.put(source, ["the merger plan"], collection=plans, places=[(chapter, None)])
+    response = await stub.Retrieve(_request("merger", "plans"))
+    assert [list(section.hierarchy_path) for section in response.report.chosen_sections] == [["Growth"]]
+    assert [hit.chunk.source_uri for hit in response.results] == ["https://public/plan"]
+
+
 async def test_texts_without_headings_and_empty_collections_work_as_well(library: Library, stub: "Stub") -> None:
     assert not (await stub.Retrieve(_request("alpha", "docs"))).results
     library.put("a.txt", ["alpha one", "beta two"])
     response = await stub.Retrieve(_request("alpha", "docs"))
     assert response.results[0].chunk.content == "alpha one"
+    of_signs = await stub.Retrieve(_request("?!", "docs", min_relevance=0.0))
+    assert len(of_signs.results) == 2
     assert [list(section.hierarchy_path) for section in response.report.chosen_sections] == [["Chapter 1"]]
 
 

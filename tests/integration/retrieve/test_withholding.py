@@ -54,6 +54,21 @@ async def test_unapproved_sources_are_withheld_and_counted_whoever_set_the_list(
         assert stats.rejected_count > 0
 
 
+async def test_what_words_find_behind_withheld_chunks_has_its_true_similarity(library: Library, stub: "Stub") -> None:
+    limited = library.create("limited", approved_source_prefixes=("https://docs.example/",))
+    library.put(_BAD, [f"alpha alpha {number}" for number in range(40)], collection=limited)
+    library.put(
+        _GOOD, ["alpha and some words more", "alpha among quite a few other words of this text"], collection=limited
+    )
+    lexical = await _search(stub, "limited", mode=search_mode_pb2.SEARCH_MODE_LEXICAL, top_k=2)
+    nearest = await _search(stub, "limited", mode=search_mode_pb2.SEARCH_MODE_VECTOR, top_k=2)
+    similarities = [
+        {hit.chunk.content: round(hit.similarity, 5) for hit in response.results} for response in (lexical, nearest)
+    ]
+    assert len(similarities[0]) == 2
+    assert similarities[0] == similarities[1]
+
+
 @pytest.mark.requirement("S3-34")
 async def test_the_list_of_the_server_holds_for_every_collection(guarded: Library) -> None:
     bad = guarded.put(_BAD, ["alpha bad"])

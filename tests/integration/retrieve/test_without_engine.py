@@ -65,6 +65,13 @@ def test_the_words_find_chunks_with_their_true_similarity_while_the_engine_hangs
     assert (again.lacks_dense, len(again.hits)) == (False, 3)
 
 
+def test_words_alone_ask_no_engine_also_for_a_chunk_without_a_vector(library: Library, engine: int) -> None:
+    library.database.write(lambda connection: connection.exec_driver_sql("DELETE FROM embeddings"))
+    freeze(engine)
+    (hit,) = search(library, SearchMode.LEXICAL).hits
+    assert hit.stored.document.source_uri == "wolves.txt"
+
+
 def test_the_response_says_what_is_missing_and_is_not_remembered(library: Library, engine: int) -> None:
     freeze(engine)
     response = library.retrieve("deer wolves", min_relevance=0.0)

@@ -341,6 +341,12 @@ def test_sizes_beyond_the_bounds_are_refused(policy: ChunkingPolicy, field: str)
     assert [violation.field for violation in caught.value.violations] == [f"chunking.{field}"]
 
 
+def test_a_long_run_of_blanks_makes_no_window_that_only_repeats_the_one_before() -> None:
+    text = "one two three four " * 8 + " " * 3000 + "five six"
+    ends = [chunk.span.end for chunk in parse(text, fixed(ChunkUnit.TOKENS, 16, 6), DocumentFormat.TEXT).chunks]
+    assert ends == sorted({*ends})
+
+
 def test_a_document_of_too_many_chunks_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parser_worker, "MAX_CHUNKS", 1000)
     policy = replace(PROFILES[ProfileName.DOCUMENTS].settings.chunking, chunker=ChunkerKind.SENTENCE)

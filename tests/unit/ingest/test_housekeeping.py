@@ -107,6 +107,14 @@ def test_failures_are_those_of_the_tenant_and_of_the_server() -> None:
         assert {each.subject for each in housekeeping.failures("other")} == {B, SERVER}
 
 
+def test_figures_of_a_tenant_leave_out_what_is_done_for_others() -> None:
+    housekeeping = Housekeeping([[Job("job", Work(), lambda: (A, B, B, SERVER))]], SystemClock(), 1.0)
+    housekeeping.run_now(["job"], Budget())
+    figures = [housekeeping.figures(tenant)["job"] for tenant in (None, "me", "other", "nobody")]
+    # Runs for the server count for everybody, and how much they did for nobody.
+    assert [(each.runs, each.done) for each in figures] == [(4, 8), (2, 2), (3, 4), (1, 0)]
+
+
 def test_what_went_with_its_collection_fails_no_more() -> None:
     left = [A]
     with running([Job("job", Work(A), lambda: list(left))]) as housekeeping:

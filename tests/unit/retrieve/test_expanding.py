@@ -71,3 +71,23 @@ def test_a_section_ends_where_another_of_the_same_name_begins_elsewhere() -> Non
     assert (chapter.first, chapter.last) == (2, 3)
     everything = document.expand(3, Expansion(ExpandMode.HIERARCHY, levels_up=3))
     assert (everything.first, everything.last) == (0, 3)
+
+
+def test_where_levels_have_chunks_going_up_ends_with_what_each_of_them_holds() -> None:
+    def place(number: int, first: int, last: int, level: int, parent: int | None) -> ChunkLocation:
+        span = Span(10 * first, 10 * last + 9, 10 * first, 10 * last + 9)
+        return ChunkLocation(number, span, (), level, parent=parent, upper=level < 3)
+
+    # Two sections of two chunks in one chapter of two, then a chapter without sections.
+    leaves = [place(n, n, n, 3, 7 + n // 2 if n < 4 else 9) for n in range(5)]
+    uppers = [place(5, 0, 4, 0, None), place(6, 0, 3, 1, 5), place(7, 0, 1, 2, 6), place(8, 2, 3, 2, 6)]
+    document = DocumentMap([*leaves, *uppers, place(9, 4, 4, 1, 5)], Place(49, 49))
+    found = [
+        [
+            (extent.first, extent.last)
+            for levels_up in (1, 2, 3)
+            for extent in [document.expand(number, Expansion(ExpandMode.HIERARCHY, levels_up=levels_up))]
+        ]
+        for number in (2, 4, 8)
+    ]
+    assert found == [[(2, 3), (0, 3), (0, 4)], [(4, 4), (0, 4), (0, 4)], [(0, 3), (0, 4), (0, 4)]]

@@ -24,6 +24,11 @@ def test_without_diversity_the_best_are_taken() -> None:
     assert [(each.place, each.step, each.penalty) for each in chosen] == [(0, 1, 0.0), (1, 2, 0.0)]
 
 
+def test_few_enough_are_all_taken_in_their_order() -> None:
+    chosen = _selected((0.9, 0.8), 2, 1.0, _vectors((1, 0), (1, 0)))
+    assert [(each.place, each.step, each.penalty) for each in chosen] == [(0, 1, 0.0), (1, 2, 0.0)]
+
+
 def test_a_twin_of_a_better_one_makes_way_for_something_else() -> None:
     chosen = _selected((0.9, 0.89, 0.7), 2, 0.5, _vectors((1, 0), (1, 0.01), (0, 1)))
     assert [each.place for each in chosen] == [0, 2]

@@ -12,6 +12,7 @@ from groundwire.retrieve.self_query.dates import find_date_range
 from groundwire.retrieve.self_query.extractors import to_extraction
 from groundwire.retrieve.self_query.questions import BUILT_IN_REGISTRY, Extraction, Question, Vocabulary
 from groundwire.retrieve.self_query.rules import extract_by_rules
+from tests.growth import LINEAR, growth
 
 _ASKED = datetime(2025, 2, 15, 12, tzinfo=UTC)
 _TODAY = _ASKED.date()
@@ -67,6 +68,8 @@ def test_the_sentence_of_the_source_gives_its_filter() -> None:
     [
         ("reports of Q3 2024", "2024-07-01", "2024-10-01"),
         ("2024 Q1 numbers", "2024-01-01", "2024-04-01"),
+        ("numbers of Q1", "2025-01-01", "2025-04-01"),
+        ("numbers of Q2", "2024-04-01", "2024-07-01"),
         ("in the third quarter of 2023", "2023-07-01", "2023-10-01"),
         ("in the 1st quarter of 2023", "2023-01-01", "2023-04-01"),
         ("in the 2nd quarter of 2023", "2023-04-01", "2023-07-01"),
@@ -96,9 +99,11 @@ def test_the_sentence_of_the_source_gives_its_filter() -> None:
         ("the last 3 months", "2024-11-15", "2025-02-16"),
         ("in the past 30 days", "2025-01-16", "2025-02-16"),
         ("two years ago", "2023-01-01", "2024-01-01"),
+        ("10 weeks ago", "2024-12-02", "2024-12-09"),
         ("2 quarters ago", "2024-07-01", "2024-10-01"),
         ("3 months ago", "2024-11-01", "2024-12-01"),
         ("in July", "2024-07-01", "2024-08-01"),
+        ("in January", "2025-01-01", "2025-02-01"),
     ],
 )
 def test_stretches_of_time_are_understood(text: str, first: str | None, end: str | None) -> None:
@@ -113,6 +118,8 @@ def test_stretches_of_time_are_understood(text: str, first: str | None, end: str
         "Rust 2021 edition",
         "chapter 2024",
         "2024-02-31",
+        "in 2024-13",
+        "in 2024-00",
         "version 2024.1",
         "port 2049",
         "call 2024:30",
@@ -129,6 +136,14 @@ def test_numbers_that_are_no_times_stay_what_they_are(text: str) -> None:
 def test_numbers_that_no_field_holds_make_no_filter(name: str, number: str) -> None:
     assert _where(f"{name} at least {number} reports") is None
     assert _where(f"{name} at least 12 reports") == {name: {"$gte": 12}}
+
+
+def test_a_number_that_no_page_has_makes_no_filter() -> None:
+    assert _where("see page 1234567", described=False) is None
+
+
+def test_a_question_of_many_years_takes_linear_time() -> None:
+    assert growth(lambda size: "2024 " * size, lambda text: find_date_range(text, _TODAY), 400) < LINEAR
 
 
 def test_days_that_no_calendar_has_do_no_harm() -> None:
@@ -260,6 +275,7 @@ def test_conditions_of_a_model_become_a_filter() -> None:
             {"field": "department", "operator": "eq", "value": "finance"},
             {"field": "date", "operator": "gte", "value": "2024-07-01"},
             {"field": "category", "operator": "in", "value": ["Report", "memo"]},
+            {"field": "category", "operator": "nin", "value": ["email"]},
             {"field": "importance", "operator": "gt", "value": 3},
         ]
     )
@@ -269,6 +285,7 @@ def test_conditions_of_a_model_become_a_filter() -> None:
             {"department": {"$eq": "finance"}},
             {"date": {"$gte": "2024-07-01"}},
             {"category": {"$in": ["report", "memo"]}},
+            {"category": {"$nin": ["email"]}},
             {"importance": {"$gt": 3}},
         ]
     }
@@ -299,7 +316,12 @@ def test_conditions_of_a_model_become_a_filter() -> None:
         {"query": "q", "conditions": [{"field": "date", "operator": "eq", "value": "2024-07-01T10:00:00"}]},
         {"query": "q", "conditions": [{"field": "importance", "operator": "eq", "value": True}]},
         {"query": "q", "conditions": [{"field": "importance", "operator": "eq", "value": 1.5}]},
+        {"query": "q", "conditions": [{"field": "importance", "operator": "in", "value": [2**63]}]},
+        {"query": "q", "conditions": [{"field": "importance", "operator": "gte", "value": -(2**63) - 1}]},
         {"query": "q", "conditions": [{"field": "rating", "operator": "eq", "value": float("nan")}]},
+        {"query": "q", "conditions": [{"field": "rating", "operator": "eq", "value": 10**400}]},
+        {"query": "q", "conditions": [{"field": "department", "operator": "eq", "value": "half \ud83d"}]},
+        {"query": "q", "conditions": [{"field": "department", "operator": "eq", "value": "a\0b"}]},
         {"query": "q", "conditions": [{"field": "is_public", "operator": "eq", "value": "yes"}]},
         {"query": "q", "conditions": [{"field": "category", "operator": "in", "value": []}]},
         {"query": "q", "conditions": [{"field": "category", "operator": "in", "value": "memo"}]},
@@ -309,6 +331,18 @@ def test_conditions_of_a_model_become_a_filter() -> None:
 def test_whatever_else_a_model_writes_is_refused_whole(written: object) -> None:
     with pytest.raises((ValueError, TypeError)):
         to_extraction(written, Question("reports", _ASKED, COMPANY, is_described=True, vocabulary=VOCABULARY))
+
+
+@pytest.mark.parametrize("query", ["r", "x" * 14])
+def test_a_model_may_say_up_to_twice_as_much_as_the_question(query: str) -> None:
+    assert _written([], query).semantic_query == query
+    assert _written([], "x" * 15).semantic_query == "reports"
+
+
+def test_a_model_may_write_the_largest_number_that_a_field_holds() -> None:
+    found = _written([{"field": "importance", "operator": "lt", "value": 2**63 - 1}])
+    assert found.where is not None
+    assert filter_to_json(found.where) == {"importance": {"$lt": 2**63 - 1}}
 
 
 @pytest.mark.parametrize("query", ["", "  ", "x" * 100, "a\0b"])

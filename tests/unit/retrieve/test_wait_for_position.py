@@ -42,9 +42,10 @@ def waiting(positions: Positions) -> WaitForPosition:
     return WaitForPosition(cast("Any", positions), TOKENS)
 
 
-def test_it_waits_until_the_position_is_reached() -> None:
+@pytest.mark.parametrize("limit_s", [30.0, None])
+def test_it_waits_until_the_position_is_reached(limit_s: float | None) -> None:
     positions = Positions(5)
-    waiting(positions).wait(token(4), "t", "docs", Budget(30))
+    waiting(positions).wait(token(4), "t", "docs", Budget(limit_s))
     assert positions.looks == 5
 
 

@@ -157,8 +157,9 @@ def _is_live(key: int, scopes: Scopes | None) -> ColumnElement[bool]:
 
 _BYTES_PER_SECTION = 600
 _CACHED_BYTES = 64 << 20
-_OUTLINE = select(
+_OUTLINE: Select[Any] = select(
     documents.c.document_id,
+    documents.c.source_path,
     chunks.c.chunk_number,
     chunks.c.sequence_num,
     chunks.c.char_start,

@@ -2,6 +2,7 @@
 
 import hashlib
 import sys
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -133,6 +134,7 @@ class OutlineChunk:
     """A chunk as the outline sees it. `upper` chunks stand for a document (level 0), chapter (1) or section (2)."""
 
     document_id: str
+    source_uri: str
     number: int
     sequence_num: int
     start: int
@@ -152,6 +154,7 @@ class Section:
     """
 
     document_id: str
+    source_uri: str
     path: tuple[str, ...]
     lead: int
     first: int
@@ -166,7 +169,8 @@ def sections_of(chunks: Sequence[OutlineChunk]) -> list[Section]:
     sections: list[Section] = []
     for _, of_document in groupby(chunks, key=lambda chunk: chunk.document_id):
         members = list(of_document)
-        uppers = [chunk for chunk in members if chunk.upper]
+        # Those of one level are in the order of the text and do not overlap.
+        uppers = {level: [each for each in members if each.upper and each.level == level] for level in (1, 2)}
         for chapter, in_chapter in groupby((each for each in members if not each.upper), key=lambda leaf: leaf.chapter):
             leaves = list(in_chapter)
             sections.append(_section((chapter,), leaves, uppers))
@@ -176,13 +180,14 @@ def sections_of(chunks: Sequence[OutlineChunk]) -> list[Section]:
     return sections
 
 
-def _section(path: tuple[str, ...], leaves: Sequence[OutlineChunk], uppers: Sequence[OutlineChunk]) -> Section:
+def _section(
+    path: tuple[str, ...], leaves: Sequence[OutlineChunk], uppers: Mapping[int, Sequence[OutlineChunk]]
+) -> Section:
     first, last = leaves[0], leaves[-1]
-    own = (
-        upper for upper in uppers if upper.level == len(path) and upper.start <= first.start and first.end <= upper.end
-    )
-    lead = next(own, first)
-    return Section(first.document_id, path, lead.number, first.sequence_num, last.sequence_num)
+    of_level = uppers[len(path)]
+    at = bisect_right(of_level, first.start, key=lambda upper: upper.start) - 1
+    lead = of_level[at] if at >= 0 and first.end <= of_level[at].end else first
+    return Section(first.document_id, first.source_uri, path, lead.number, first.sequence_num, last.sequence_num)
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,8 +48,8 @@ from groundwire.kernel.filters import (
 JsonFilter: TypeAlias = dict[str, Any]
 """What `json.loads` makes of a filter object."""
 
-# The range of SQL and the engines; Python itself would accept any integer.
-_INT64 = range(-(2**63), 2**63)
+INT64 = range(-(2**63), 2**63)
+"""The range of SQL and the engines; Python itself would accept any integer."""
 _COMPARATORS = frozenset(comparator.value for comparator in Comparator)
 _OPERATORS = (
     *(comparator.value for comparator in Comparator),
@@ -225,7 +225,7 @@ def _scalar(value: object, place: str) -> Scalar:
     match value:
         case bool():
             return value
-        case int() if value in _INT64:
+        case int() if value in INT64:
             return value
         case float() if math.isfinite(value):
             return value

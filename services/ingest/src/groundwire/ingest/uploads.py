@@ -131,14 +131,15 @@ class StagingFolder:
             UnavailableError: it is open to grow already.
             StoreUnavailableError, ExhaustedError: the folder fails.
         """
-        with _translated_failures():
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return StagedFile(self._folder / upload_id, durable_bytes, grows=grows)
+        return StagedFile(self._made() / upload_id, durable_bytes, grows=grows)
 
     def scratch(self) -> ScratchFile:
+        return ScratchFile(self._made())
+
+    def _made(self) -> Path:
         with _translated_failures():
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return ScratchFile(self._folder)
+        return self._folder
 
     def remove(self, upload_id: str) -> None:
         """Remove a file; a missing one is ignored.

@@ -213,10 +213,9 @@ class CandidateSearch:
     def look_up(self, query: str, context: str, depth: int) -> None:
         """Choose the words of a query that tell chunks apart, and find the best `depth` chunks that have them.
 
-        With a context its words count as well, each a third of what a word of the query does.
+        With a context its words count as well, each a third of what a word of the query does. To be called where
+        `needs_words`.
         """
-        if not self.needs_words:
-            return
         # One connection for the statements: nothing else is waited for between them.
         with Step("search.words"), self.view.together():
             self.words = words = self._chosen(parse_query(query))
@@ -442,9 +441,8 @@ class CandidateSearch:
         lowest = min(near.similarities.min(initial=1.0), known.similarities.min(initial=1.0))
         # Not 0: a chunk whose vector has not arrived yet would fall behind all others.
         of_missing = np.full(len(missing), lowest if len(near) or len(known) else 0.0)
-        if len(known):
-            ascending = np.argsort(missing)
-            of_missing[ascending[np.searchsorted(missing, known.numbers, sorter=ascending)]] = known.similarities
+        ascending = np.argsort(missing)
+        of_missing[ascending[np.searchsorted(missing, known.numbers, sorter=ascending)]] = known.similarities
         numbers = np.concatenate([near.numbers, missing])
         similarities = np.concatenate([near.similarities, of_missing])
         return Candidates(numbers, similarities, len(near), matches, exhausted)

@@ -8,9 +8,8 @@ from groundwire.catalog.search_view import SearchView
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.chunk import StoredChunk
 from groundwire.kernel.collection import SearchMode
-from groundwire.kernel.filters import Comparator, Comparison, Exists
+from groundwire.kernel.filters import Comparator, Comparison, Exists, Filter
 from groundwire.kernel.records import record_id_of, record_time
-from groundwire.retrieve.filters import both
 from groundwire.retrieve.search import Progress, Search, resolved
 from groundwire.retrieve.search_types import Ranking, SearchHit, SearchRequest
 
@@ -118,7 +117,7 @@ class RetrieveContext:
         for kind in kinds:
             budget.check()
             if kind in _BY_TIME and request.conversation_id:
-                where = resolved(request.search.where, view)
+                where = resolved(request.search, view)
                 with view.together():
                     numbers = view.newest(request.conversation_id, kind, where, request.limits[kind])
                     stored = view.chunks(numbers, where)
@@ -127,10 +126,10 @@ class RetrieveContext:
             goes_on = kind == _DOCUMENTS and bool(request.search.context)
             search = request.search if goes_on else replace(alone, prepared=prepared)
             if kind == _DOCUMENTS:
-                search = replace(search, where=both(search.where, Exists("record_type", present=False)))
+                search = replace(search, added=Exists("record_type", present=False))
             else:
                 is_record = Comparison("record_type", Comparator.EQ, kind)
-                search = replace(search, where=both(search.where, is_record), top_k=request.limits[kind])
+                search = replace(search, added=is_record, top_k=request.limits[kind])
             if kind == "memory":
                 search = replace(search, ranking=Ranking.MEMORY)
             elif kind == "persona":
@@ -150,7 +149,7 @@ class RetrieveContext:
             lacks_dense = lacks_dense or result.lacks_dense
             entries = [ContextEntry(hit.stored, hit) for hit in result.hits]
             if kind == "memory":
-                found[kind] = _contradicting_together(entries, view, request.limits[kind])
+                found[kind] = _contradicting_together(entries, view, resolved(search, view), request.limits[kind])
             else:
                 newest_first = (
                     sorted(entries, key=lambda entry: entry.time, reverse=True) if kind in _BY_TIME else entries
@@ -164,14 +163,18 @@ class RetrieveContext:
         return Context(sections, documents, tokens, view.position, token, lacks_dense)
 
 
-def _contradicting_together(entries: Sequence[ContextEntry], view: SearchView, limit: int) -> list[list[ContextEntry]]:
-    """Return memories in their order, each with those that contradict it beside it, newest first; at most `limit`."""
+def _contradicting_together(
+    entries: Sequence[ContextEntry], view: SearchView, where: Filter | None, limit: int
+) -> list[list[ContextEntry]]:
+    """Return memories in their order, each with those that contradict it beside it, newest first; at most `limit`.
+
+    `where` is the filter that the memories were found with; those that contradict them have to pass it as well.
+    """
     against = view.contradictions([entry.stored.chunk_number for entry in entries])
     known = {entry.stored.chunk_number: entry for entry in entries}
-    further = view.chunks([number for every in against.values() for number in every if number not in known])
-    for number, stored in further.items():
-        if (stored.document.fields.record or {}).get("type") == "memory":
-            known[number] = ContextEntry(stored)
+    further = [number for every in against.values() for number in every if number not in known]
+    passing = view.among(where, further) if further else set[int]()
+    known |= {number: ContextEntry(stored) for number, stored in view.chunks(sorted(passing), where).items()}
     groups: list[list[ContextEntry]] = []
     placed: set[int] = set()
     for entry in entries:

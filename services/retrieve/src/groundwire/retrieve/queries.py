@@ -162,13 +162,15 @@ _IN_REFERENCES = ("chapter", "section", "appendix", "part")
 """Each reference to a section has one of these, or a sign that is not ASCII."""
 _NUMBER = r"\d+(?:\.\d+)*|[IVXLC]+(?![a-z])|[A-Z](?![A-Za-z])"
 _QUOTE = "[\"'\u201c\u201d\u2018\u2019]"
-_NUMBERED = re.compile(rf"(?:\b(?P<kind>{_KINDS})s?\s+(?:no\.?\s*)?|§+\s*)(?P<number>{_NUMBER})\b", re.IGNORECASE)
+_NUMBERED = re.compile(
+    rf"(?:\b(?P<kind>{_KINDS})s?\s+(?:no\.?\s*)?|(?<!§)§++\s*+)(?P<number>{_NUMBER})\b", re.IGNORECASE
+)
 _TITLED = re.compile(
     rf"\b(?:{_KINDS})s?\s+(?:(?:on|about|called|titled|named|entitled|covering)\s+{_QUOTE}?|{_QUOTE})"
     rf"(?P<title>(?:(?!{_QUOTE})[^?!.;:,]){{2,80}})",
     re.IGNORECASE,
 )
-_LEADING = re.compile(rf"{_QUOTE}?(?P<title>[\w][\w \-]{{1,60}}?){_QUOTE}?\s+(?P<kind>{_KINDS})\b", re.IGNORECASE)
+_LEADING = re.compile(rf"{_QUOTE}?(?P<title>\w[\w \-]{{0,59}}?[\w\-]){_QUOTE}?\s++(?P<kind>{_KINDS})\b", re.IGNORECASE)
 _HEADING_NUMBER = re.compile(
     rf"^\W*(?:(?P<kind>{_KINDS})\s+)?(?P<number>\d+(?:\.\d+)*|[IVXLC]+|[A-Z])(?:[.:)\s–-]|$)", re.IGNORECASE
 )

@@ -220,7 +220,7 @@ def withheld_because(
 ) -> Fate | None:
     """Return why a chunk must not be returned at all, or None (requirements S3-19, S3-34, S3-36)."""
     for prefixes in approved_prefixes:
-        if prefixes and not is_approved(source_uri, prefixes):
+        if not is_approved(source_uri, prefixes):
             return Fate.SOURCE_REJECTED
     is_complete = source_uri.strip() and section_title.strip() and chapter.strip()
     return None if is_complete else Fate.INCOMPLETE

@@ -29,6 +29,7 @@ from groundwire.kernel.errors import (
 )
 from groundwire.kernel.filter_parsing import custom_fields, resolve_filter
 from groundwire.kernel.filters import Filter
+from groundwire.kernel.identifiers import is_approved
 from groundwire.kernel.latencies import Step
 from groundwire.kernel.records import TurnPlace
 from groundwire.kernel.vector_store import VectorStore
@@ -226,24 +227,30 @@ class Search:
         Raises:
             CollectionNotFoundError: no such collection.
             InvalidRequestError: the query is longer than its collection takes.
+
+            Each carries the metadata key `last_state`.
         """
         if not request.self_query:
             return request
         asked = request.asked or received
-        parsed = self.parse_question.parse(
-            request.tenant,
-            request.collection,
-            request.query,
-            asked,
-            budget,
-            scopes=request.scopes,
-            field="query",
-            searchable=True,
-        )
-        where = both(request.where, parsed.extraction.where)
+        try:
+            parsed = self.parse_question.parse(
+                request.tenant,
+                request.collection,
+                request.query,
+                asked,
+                budget,
+                scopes=request.scopes,
+                field="query",
+                searchable=True,
+            )
+        except GroundwireError as error:
+            error.metadata["last_state"] = SearchState.RECEIVED.value
+            raise
+        added = both(request.added, parsed.extraction.where)
         # The caller's own vector stands for the whole question, and its words have to go with it.
         query = request.query if request.vector is not None else parsed.extraction.semantic_query
-        return replace(request, query=query, where=where, self_query=False, self_query_failed=parsed.fell_back)
+        return replace(request, query=query, added=added, self_query_failed=parsed.fell_back)
 
     def search(
         self,
@@ -270,17 +277,6 @@ class Search:
             Each carries the metadata key `last_state`.
         """
         begun, chosen = time.perf_counter(), tuple[ChosenSection, ...]()
-        if request.top_down:
-            collection, outline = self.outlines.read(request.tenant, request.collection)
-            vector, is_ours = request.vector, collection.identity == self.query_vectors.embedder.identity
-            if vector is None and request.prepared is None and is_ours:
-                request = replace(request, prepared=self.query_vectors.of(request.query, budget, request.context))
-            if vector is None and request.prepared is not None:
-                vector = request.prepared.vector
-            # A vector that does not fit, or none, is an error that the search itself reports.
-            if vector is not None and vector.shape == (collection.identity.dimensions,):
-                chosen = tuple(choose_sections(request.query, vector, outline.sections, outline.vectors))
-                request = replace(request, where=both(request.where, within(chosen)))
         progress = Progress(self.clock, received)
 
         def work(view: SearchView, is_last: bool) -> SearchResult:
@@ -289,11 +285,34 @@ class Search:
             return self.search_in(view, request, budget, progress, is_last=is_last, begun=begun, started=started)
 
         try:
+            if request.top_down:
+                request, chosen = self._from_the_top(request, budget)
             result = self.read(request, budget, work)
         except GroundwireError as error:
             error.metadata["last_state"] = progress.reached[-1][0].value
             raise
         return replace(result, chosen_sections=chosen) if chosen else result
+
+    def _from_the_top(self, request: SearchRequest, budget: Budget) -> tuple[SearchRequest, tuple[ChosenSection, ...]]:
+        """Return the request narrowed to the sections that answer it best, and these sections."""
+        collection, outline = self.outlines.read(request.tenant, request.collection)
+        vector, is_ours = request.vector, collection.identity == self.query_vectors.embedder.identity
+        if vector is None and request.prepared is None and is_ours:
+            request = replace(request, prepared=self.query_vectors.of(request.query, budget, request.context))
+        if vector is None and request.prepared is not None:
+            vector = request.prepared.vector
+        if vector is None or vector.shape != (collection.identity.dimensions,):
+            return request, ()  # the search itself reports that a vector is missing or does not fit
+        approved = self._approved_prefixes(collection)
+        # What no search returns is not named either.
+        seen = [
+            place
+            for place, section in enumerate(outline.sections)
+            if all(is_approved(section.source_uri, prefixes) for prefixes in approved)
+        ]
+        sections = [outline.sections[place] for place in seen]
+        chosen = tuple(choose_sections(request.query, vector, sections, outline.vectors[seen]))
+        return replace(request, added=both(request.added, within(chosen))), chosen
 
     def read(self, request: SearchRequest, budget: Budget, work: Callable[[SearchView, bool], ResultT]) -> ResultT:
         """Return what `work` makes of a view of the collection that the request names.
@@ -355,7 +374,7 @@ class Search:
         # Resolve: names of fields, and what the request leaves open.
         check_query_length(request.query, view.collection, "query")
         check_query_length(request.context, view.collection, "context")
-        where, found = resolved(request.where, view), None
+        where, found = resolved(request, view), None
         plan = self._plan(request, view.collection, where)
         # An explanation says what its own search did, and some rules compare all candidates of a type, not the best
         # alone.
@@ -427,7 +446,7 @@ class Search:
         """
         check_query_length(request.query, view.collection, "query")
         check_query_length(request.context, view.collection, "context")
-        matches = FilterMatches(view, resolved(request.where, view), self.filter_cache)
+        matches = FilterMatches(view, resolved(request, view), self.filter_cache)
         # Deeper than one search would look, so that each type of record has enough of its own among them.
         plan = replace(self._plan(request, view.collection, matches.where), depth=_FOR_SEVERAL)
         pool = self._candidates(view, request, plan, matches, budget, is_last=is_last)
@@ -490,12 +509,16 @@ class Search:
             query_type=kind,
             applied_type=applied,
             strategy=strategy_of(applied, request.query),
-            approved_prefixes=(self.tuning.approved_prefixes, collection.settings.approved_source_prefixes),
+            approved_prefixes=self._approved_prefixes(collection),
             diversity=request.diversity,
             ranking=request.ranking,
             asked=request.asked or self.clock.now(),
             reranks=self.reranker is not None and request.rerank is not False,
         )
+
+    def _approved_prefixes(self, collection: Collection) -> tuple[tuple[str, ...], ...]:
+        """Return the prefixes of the server and of the collection; a source has to have one of each that has any."""
+        return self.tuning.approved_prefixes, collection.settings.approved_source_prefixes
 
     def _retrieve(
         self, request: SearchRequest, plan: SearchPlan, pool: CandidateSearch, budget: Budget, progress: Progress
@@ -694,15 +717,17 @@ class Search:
         )
 
 
-def resolved(where: Filter | None, view: SearchView) -> Filter | None:
-    """Return the filter of a request with the names and values that the collection knows.
+def resolved(request: SearchRequest, view: SearchView) -> Filter | None:
+    """Return the filter of a request, and what is added to it, with the names and values that the collection knows.
 
     Raises:
         InvalidFilterError: it does not fit the collection's fields.
     """
-    if where is None:
-        return None
-    return resolve_filter(where, view.fields() if custom_fields(where) else {}, "options.filter")
+    given, added = (
+        where and resolve_filter(where, view.fields() if custom_fields(where) else {}, "options.filter")
+        for where in (request.where, request.added)
+    )
+    return both(given, added)
 
 
 def _selected(plan: SearchPlan, ranked: _Ranked, view: SearchView) -> list[Selected]:

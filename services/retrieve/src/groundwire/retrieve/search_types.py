@@ -85,7 +85,8 @@ class SearchRequest:
     `query` is the caller's text, unchanged; `context` is what it goes on from, empty for nothing. Records are found in
     `scopes` alone, None for all.
     `top_k` >= 1; `min_relevance` and `dense_weight` are in [0, 1].
-    `where` has the caller's field names, which are checked against the collection during the search.
+    `where` has the caller's field names, which are checked against the collection during the search. `added` are
+    conditions of the server besides, which do not count towards the limits of the caller's filter.
     `vector` is the caller's own embedding of the query: float32, finite, of any length. `prepared` is this server's
     own, made beforehand together with others. `query_types` are preferred, most wanted first; empty means all.
     `self_query` asks for a filter derived from the query, asked at `asked` (None: now); `self_query_failed` says that
@@ -102,6 +103,7 @@ class SearchRequest:
     scopes: Scopes | None = (GLOBAL_SCOPE,)
     context: str = ""
     where: Filter | None = None
+    added: Filter | None = None
     top_k: int | None = None
     min_relevance: float | None = None
     mode: SearchMode | None = None

@@ -35,6 +35,7 @@ from groundwire.retrieve.self_query.questions import ParseQuestion
 from groundwire.retrieve.wire.requests import (
     RequestLimits,
     check_embedded_texts,
+    filter_names_entity,
     parse_context_request,
     parse_expand_request,
     parse_question_time,
@@ -148,7 +149,7 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
             request_context.current().budget.check()
             own = replace(call, started=time.perf_counter())
             if isinstance(search, GroundwireError):
-                self.record.failed(own, search.reason)
+                self._record_failure(own, item, search.reason)
                 outcomes.append(pb.BatchRetrieveOutcome(error=to_status(search)))
                 continue
             if search.prepared is not None:
@@ -205,7 +206,7 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
             raw = to_retrieve_response(request, result, search.order, passages).SerializeToString()
         except Exception as error:
             # Also of a defect: the log and the figures have every search.
-            self.record.failed(call, error.reason if isinstance(error, GroundwireError) else "INTERNAL")
+            self._record_failure(call, request, error.reason if isinstance(error, GroundwireError) else "INTERNAL")
             raise
         served = ServedSearch.of(result, names_entity=call.names_entity)
         log_id = self.record.served(call, served, served.sample)
@@ -213,6 +214,10 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
         return ready_response(
             raw, request, result.position, result.consistency_token, log_id, result.times, max_bytes=max_bytes
         )
+
+    def _record_failure(self, call: ReceivedCall, request: pb.RetrieveRequest, reason: str) -> None:
+        names_entity = call.names_entity or filter_names_entity(request)
+        self.record.failed(replace(call, names_entity=names_entity), reason)
 
     def _interpret(self, call: ReceivedCall, request: pb.RetrieveRequest) -> SearchRequest:
         current = request_context.current()
@@ -228,7 +233,7 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
             user_agent=current.user_agent,
             received=self.clock.now() - timedelta(seconds=time.perf_counter() - started),
             started=started,
-            # All that is known before the request is checked; its filter may name an entity as well.
+            # The filter may name an entity as well: it is read when the search is interpreted, or when it has failed.
             names_entity=bool(request.options.entity) or _names_entity(request.options.scopes),
         )
 

@@ -222,7 +222,7 @@ class VectorSearch:
             near = self._compare(vector, stored, rows, _missing(numbers, stored), limit)
             return Neighbours(near.numbers, near.similarities, is_all)
         # Part by part, so that the vectors of a large collection are never in memory together.
-        near = nearest(numbers[:0], np.zeros((0, len(vector)), dtype=np.float32), vector, 0)
+        near = Neighbours(numbers[:0], np.zeros(0))
         for start in range(0, len(numbers), _MATRIX_NUMBERS):
             part = self._stored(numbers[start : start + _MATRIX_NUMBERS])
             near = merge(near, self._compare(vector, *part, limit), limit)
@@ -244,7 +244,7 @@ def nearest(numbers: Numbers, units: Vectors, vector: Vectors, limit: int) -> Ne
 
     `units` is float32, shape (n, dimensions), rows of length 1; `vector` float32, shape (dimensions,), of any length.
     """
-    if len(numbers) == 0 or limit <= 0:
+    if len(numbers) == 0:
         return Neighbours(np.zeros(0, dtype=np.int64), np.zeros(0))
     length = float(np.linalg.norm(vector)) or 1.0
     products = (units @ vector).astype(np.float64) / length
@@ -268,6 +268,4 @@ def merge(first: Neighbours, second: Neighbours, limit: int) -> Neighbours:
 
 def _missing(numbers: Numbers, stored: Numbers) -> Numbers:
     """Return those of the numbers, each once, that are not among the stored ones, which are some of them."""
-    if len(stored) == len(numbers):
-        return numbers[:0]
-    return numbers if len(stored) == 0 else np.setdiff1d(numbers, stored)
+    return numbers[:0] if len(stored) == len(numbers) else np.setdiff1d(numbers, stored)

@@ -35,6 +35,8 @@ _DURING = re.compile(
     r"\b(?:in|during|of|for|from|on|dated|within|throughout|over|published|written|created)\s+(?:the\s+)?(?:year\s+)?$",
     re.IGNORECASE,
 )
+_HEAD_CHARS = 64
+"""Words before a period are looked for so far back: more than any of them takes."""
 _ONWARDS = re.compile(r"\s*(?:onwards?|on\b|and\s+(?:later|after|newer))", re.IGNORECASE)
 
 
@@ -83,7 +85,8 @@ def _of_day(match: re.Match[str], today: date) -> tuple[date, date]:
 
 def _of_month(match: re.Match[str], today: date) -> tuple[date, date]:
     if match.groupdict().get("iso_month"):
-        return _months(int(match["year"]), int(match["iso_month"]), 1)
+        first = date(int(match["year"]), int(match["iso_month"]), 1)
+        return _months(first.year, first.month, 1)
     month = _month(match)
     if match.groupdict().get("year"):
         return _months(int(match["year"]), month, 1)
@@ -215,12 +218,12 @@ def find_date_range(text: str, today: date) -> DateRange | None:
     """Return the first range of days that a question asks for, None when it names none."""
     periods = find_periods(text, today)
     for period, following in zip_longest(periods, periods[1:]):
-        head, onwards = text[: period.at], _ONWARDS.match(text, period.to)
-        between = _BETWEEN.search(head)
+        head, onwards = (text, max(0, period.at - _HEAD_CHARS), period.at), _ONWARDS.match(text, period.to)
+        between = _BETWEEN.search(*head)
         if following is not None and between is not None and _JOINT.fullmatch(text[period.to : following.at]):
             first, last = sorted((period, following), key=lambda each: each.first)
             return DateRange(first.first, last.end, between.start(), following.to)
-        since = _SINCE.search(head)
+        since = _SINCE.search(*head)
         # "from May" alone is the month; only "from May on" has no end.
         if since is not None and (onwards is not None or not since[0].lower().startswith("from")):
             return DateRange(period.first, None, since.start(), onwards.end() if onwards else period.to)
@@ -230,7 +233,7 @@ def find_date_range(text: str, today: date) -> DateRange | None:
             (_UNTIL, None, period.end),
             (_DURING, period.first, period.end),
         ):
-            if (match := words.search(head)) is not None:
+            if (match := words.search(*head)) is not None:
                 return DateRange(first_day, end, match.start(), period.to)
         if not period.is_bare_year:
             return DateRange(period.first, period.end, period.at, period.to)

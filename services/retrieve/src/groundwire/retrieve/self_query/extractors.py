@@ -13,6 +13,7 @@ import structlog
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import FieldDescription, FieldType
 from groundwire.kernel.errors import InvalidRequestError
+from groundwire.kernel.filter_parsing import INT64
 from groundwire.kernel.filters import And, Comparator, Comparison, Filter, Membership, Scalar
 from groundwire.retrieve.self_query.questions import Extraction, Question
 
@@ -88,10 +89,15 @@ def to_extraction(written: object, question: Question) -> Extraction:
 
 
 def _value(field: FieldDescription, value: object) -> Scalar:
+    # A filter of a request is checked when it is parsed; this one is no request's, and JSON can spell any number.
+    if isinstance(value, int) and value not in INT64:
+        raise ValueError(f"{field.name!r} takes integers within 64 bits")
     match field.type:
         case FieldType.STRING | FieldType.STRING_LIST:
             if not (isinstance(value, str) and 0 < len(value.strip()) <= MAX_VALUE_CHARS):
                 raise ValueError(f"{field.name!r} takes a text")
+            if b"\0" in value.encode():  # half a character, which JSON can spell as well, fails to be encoded
+                raise ValueError(f"{field.name!r} takes a text without NUL")
             if not field.allowed_values:
                 return value
             for allowed in field.allowed_values:

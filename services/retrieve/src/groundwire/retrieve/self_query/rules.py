@@ -1,6 +1,7 @@
 """The built-in extractor: a filter by patterns of language, without a model."""
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -24,8 +25,8 @@ _TAG = re.compile(
     r"(?:\btagged(?:\s+(?:with|as))?|\b(?:with\s+)?(?:the\s+)?tags?:?|#)\s*[\"']?(?P<tag>[^\s,.;?!\"']+)", re.IGNORECASE
 )
 _PAGES = re.compile(
-    r"\b(?:(?:on|at|from|in)\s+)?(?P<side>(?:after|before|since|until)\s+)?(?:pages?|pp?\.)\s*(?P<first>\d{1,6})"
-    r"(?:\s*(?:-|–|to|through|and)\s*(?P<last>\d{1,6}))?",
+    r"\b(?:(?:on|at|from|in)\s+)?(?P<side>(?:after|before|since|until)\s+)?(?:pages?|pp?\.)\s*(?P<first>\d{1,6})(?!\d)"
+    r"(?:\s*(?:-|–|to|through|and)\s*(?P<last>\d{1,6})(?!\d))?",
     re.IGNORECASE,
 )
 # Digits that always fit into the 64 bits of a filter's number.
@@ -73,6 +74,10 @@ class Words:
         self._text = text
         self._found = list(_WORD.finditer(text))
         self._words = [match[0].casefold() for match in self._found]
+        # Of a thousand values few begin with a word of the question, which may have hundreds.
+        self._places = defaultdict[str, list[int]](list)
+        for place, word in enumerate(self._words):
+            self._places[word].append(place)
 
     def mentions(self, values: Iterable[str]) -> list[Mention]:
         """Return the values that occur in the question, preferring longer ones to shorter ones inside them."""
@@ -81,7 +86,7 @@ class Words:
             wanted = [word.casefold() for word in _WORD.findall(value)]
             if not wanted or len(value) < _MIN_CHARS or set(wanted) <= STOP_WORDS or "".join(wanted).isdigit():
                 continue
-            for start in range(len(self._words) - len(wanted) + 1):
+            for start in self._places.get(wanted[0], ()):
                 if self._words[start : start + len(wanted)] != wanted:
                     continue
                 at, to = self._found[start].start(), self._found[start + len(wanted) - 1].end()

@@ -57,6 +57,8 @@ _ENUMS: Mapping[str, Container[int]] = {
 _MAX_SCOPES = 100
 # Clocks of callers may run ahead of this server's.
 _CLOCK_SKEW = timedelta(minutes=1)
+_MAX_EXPONENT = 32
+"""Of two, for the largest number of a vector: squares of much larger and much smaller ones do not fit into float32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,8 @@ def parse_retrieve_request(
     # Zeros point nowhere: everything would be equally near.
     if vector is not None and not (np.isfinite(vector).all() and vector.any()):
         violations.append(FieldViolation("query_vector", "must be finite and not all zero"))
+    elif vector is not None and abs(exponent := int(np.frexp(np.abs(vector).max())[1])) > _MAX_EXPONENT:
+        vector = np.ldexp(vector, -exponent)  # by a power of two, which changes no digit
     if violations:
         raise InvalidRequestError([*violations, *(wrong_filter.violations if wrong_filter else ())])
     if wrong_filter:
@@ -271,6 +275,17 @@ def searched_scopes(
     if not named and identity.allows_scope(GLOBAL_SCOPE):
         named.add(GLOBAL_SCOPE)
     return tuple(sorted(named))
+
+
+def filter_names_entity(message: pb.RetrieveRequest) -> bool:
+    """Tell whether the filter of a search, valid or not, is for an entity; one that cannot be read may be."""
+    if not message.options.HasField("filter"):
+        return False
+    try:
+        named = _scopes_of(parse_filter_message(message.options.filter))
+    except InvalidRequestError:
+        return True
+    return any(scope.startswith(ENTITY_SCOPE) for scope in named or ())
 
 
 def _scopes_of(where: Filter | None) -> frozenset[str] | None:
