@@ -577,3 +577,10 @@ def test_what_goes_on_behind_code_leans_on_it() -> None:
 def test_colons_that_stand_alone_leave_the_code_to_the_sentence_before_them() -> None:
     found = _find("Wake the owls with a call. ::\n\n    owls.wake()\n", Markup.RST)
     assert found[-1].text == "Wake the owls with a call.\nowls.wake()"
+
+
+def test_the_heading_of_a_release_is_quoted_with_its_date_and_other_headings_are_not() -> None:
+    content = "# Owls 2 of 2021\n\n## 0.15.0 (June 23, 2021)\n\nOwls sleep by day from now on."
+    release, sentence = _find(content)
+    assert (release.text, _quoted(release)) == ("0.15.0 (June 23, 2021)", "## 0.15.0 (June 23, 2021)")
+    assert sentence.opens

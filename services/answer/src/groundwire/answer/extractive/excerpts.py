@@ -81,6 +81,8 @@ _HEADING_WORDS = 10
 _OPENS_LINE = frozenset("/$<\"'\u201c\u2018")
 _LONGEST_BREAK = 4
 """White space between two chunks that follow one another, in code points."""
+# Of headings only these are quoted: a version with its date.
+_RELEASE = re.compile(r"\bv?\d+(?:\.\d+)+\w*\b.*\b(?:19|20)\d\d\b")
 _LINK = re.compile(r"\[[^\[\]]*+\]\([^()]*+\)")
 _URL = re.compile(r"[a-z]+://\S+")
 _CAPTION = re.compile(r"(?:Figure|Fig\.|Listing|Table|Filename)\s*[\d:]", re.IGNORECASE)
@@ -262,6 +264,11 @@ class _Reader:
                     self._heading = heading_text(heading) if is_markdown else plain_text(heading, self.passage.markup)
                     self._heading_span = ((self.passage, item.start, item.start + len(lines[0])),)
                     self._antecedent = self._lead_in = None
+                    if self._heading_span and _RELEASE.search(self._heading):
+                        quoted = self._heading_span[0][1:]
+                        yield Excerpt(
+                            self.passage, BlockKind.LIST_ITEM, *quoted, self._heading, "", heading=self._heading
+                        )
                     opens = True
                 case BlockKind.TABLE:
                     found += self._table(item)
