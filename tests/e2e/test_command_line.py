@@ -419,6 +419,22 @@ def test_piped_questions_are_answered_in_one_session(address: str) -> None:
     assert (error["reason"], error["violations"][0]["field"]) == ("INVALID_FIELD", "ask.question")
 
 
+def test_a_question_of_other_bytes_does_not_end_the_session(address: str) -> None:
+    lines = f"na\udcefve?\n{QUESTION}\n".encode("utf-8", "surrogateescape")
+    asked = subprocess.run(
+        [sys.executable, "-m", "groundwire.cli", "chat", "-c", "notes", "--json", "--address", address],
+        input=lines,
+        capture_output=True,
+        check=False,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+        timeout=60,
+    )
+    assert asked.returncode == 0, asked.stderr
+    first, second = map(json.loads, asked.stdout.splitlines())
+    assert not first["is_from_book"]
+    assert "moon" in second["answer"]
+
+
 def test_an_answer_is_kept_for_as_long_as_one_says(address: str) -> None:
     asked = groundwire("ask", QUESTION, "-c", "notes", "--keep-for", "30d", "--json", address=address)
     answer = json.loads(asked.stdout)

@@ -108,6 +108,14 @@ def test_a_soft_deletion_can_be_taken_back(address: str) -> None:
     assert found["results"][0]["source"] == "inner/bread.txt"
 
 
+def test_what_takes_a_deletion_back_can_be_pasted_into_a_shell(address: str, tmp_path: Path) -> None:
+    (tmp_path / "two words.md").write_text("# Words\n\nThere are two of them.\n", encoding="utf-8")
+    groundwire("ingest", str(tmp_path), "-c", "notes", address=address)
+    done = groundwire("docs", "delete", "two words.md", "-c", "notes", address=address)
+    assert done.stdout.endswith(": groundwire docs restore 'two words.md' -c notes\n")
+    groundwire("docs", "delete", "two words.md", "-c", "notes", "--purge", address=address)
+
+
 def test_a_purged_document_cannot(address: str, tmp_path: Path) -> None:
     (tmp_path / "gone.md").write_text("# Gone\n\nA comet is made of ice and dust.\n", encoding="utf-8")
     groundwire("ingest", str(tmp_path / "gone.md"), "-c", "notes", address=address)
@@ -187,10 +195,12 @@ def test_a_collection_lives_from_create_to_delete(address: str) -> None:
         (("ingest", "-", "-c", "notes"), 2, "cat > notes.md"),
         (("ingest", "https://example.org/a.html", "-c", "notes"), 2, "curl -o page.html URL"),
         (("ingest", "nope.md", "-c", "notes"), 2, "does not exist"),
+        (("ingest", "", "-c", "notes"), 2, "must name a file or folder"),
         (("ingest", ".", "-c", "notes", "--set", "titel=x"), 2, "there are title, creators"),
         (("chunks", "update", "nope", "-c", "notes", "--set", "tags=x"), 1, "CHUNK_NOT_FOUND"),
         (("docs", "restore", "tides.md", "-c", "notes", "--etag", "old"), 1, "DOCUMENT_CHANGED"),
         (("chunks", "get", "9" * 30, "-c", "notes"), 2, "at most 9007199254740991"),
+        (("chunks", "get", "9" * 5000, "-c", "notes"), 2, "at most 9007199254740991"),
         (("collections", "create", "notes", "--profile", "book"), 1, "ALREADY_EXISTS"),
         (("collections", "create", "No Name"), 2, "1 to 63 characters"),
         (("collections", "update", "notes", "--set", "retrieval.top_k=101"), 2, "1 to 100"),
@@ -200,6 +210,7 @@ def test_a_collection_lives_from_create_to_delete(address: str) -> None:
         (("docs", "delete", "tides.md", "-c", "notes", "--etag", "old"), 1, "DOCUMENT_CHANGED"),
         (("collections", "update", "notes", "--set", "retrieval.top_k=9", "--etag", "old"), 1, "CONFLICT"),
         (("chunks", "update", "x", "-c", "notes", "--set", "content=x"), 2, "there are tags, metadata.KEY"),
+        (("chunks", "update", "x", "-c", "notes", "--set", "metadata_x=x"), 2, "there are tags, metadata.KEY"),
         (("stats", "-c", "nope"), 1, "COLLECTION_NOT_FOUND"),
         (("schema", "nope"), 1, "NOT_FOUND"),
         (("validate", "faq", "nope.json"), 2, "cannot be read"),

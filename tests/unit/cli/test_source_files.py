@@ -178,12 +178,17 @@ def test_what_is_not_selected_is_not_reported_either(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("path", "instead"),
-    [("-", "cat > notes.md"), ("https://example.org/a.html", "curl -o"), ("S3://bucket/a.md", "curl -o")],
+    [
+        ("-", "cat > notes.md"),
+        ("https://example.org/a.html", "curl -o"),
+        ("S3://bucket/a.md", "curl -o"),
+        ("", "must name a file or folder"),
+    ],
 )
 def test_what_is_no_file_says_what_to_do(path: str, instead: str) -> None:
     with pytest.raises(InvalidRequestError) as refused:
         check_sources(["a.md", path])
     (violation,) = refused.value.violations
-    assert violation.field == path
+    assert violation.field == (path or "PATH")
     assert instead in violation.description
     assert check_sources(["./-", "a:b.md"]) == [Path("-"), Path("a:b.md")]

@@ -152,7 +152,7 @@ def read_text(path: Path) -> str:
         InvalidRequestError: it cannot be read, or is not UTF-8.
     """
     try:
-        with click.open_file(str(path), encoding="utf-8") as file:
+        with click.open_file(str(path), encoding="utf-8-sig") as file:  # the mark that Windows puts first is no text
             text: str = file.read()
             return text
     except OSError as error:
