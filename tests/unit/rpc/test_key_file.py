@@ -32,6 +32,25 @@ def test_a_key_that_is_revoked_again_was_revoked_when_it_first_was(keys: Path) -
     assert read_key_file(keys).keys[key_id].revoked == long_ago
 
 
+def test_a_key_that_is_to_be_revoked_some_day_is_revoked_at_once(keys: Path) -> None:
+    key, token = create_key(keys, Identity("acme", "ci", _READ))
+    later = datetime.now(UTC) + timedelta(days=1)
+    keys.write_text(f"{keys.read_text('utf-8')}  revoked: {later.isoformat()}\n", encoding="utf-8")
+    revoke_key(keys, key.key_id)
+    with pytest.raises(UnauthenticatedError):
+        read_key_file(keys).identify(token, datetime.now(UTC))
+
+
+def test_a_file_is_changed_where_a_link_leads(keys: Path, tmp_path: Path) -> None:
+    link = tmp_path / "config" / "keys.yaml"
+    link.parent.mkdir()
+    link.symlink_to(keys)
+    key_id = create_key(link, Identity("acme", "ci", _READ))[0].key_id
+    revoke_key(link, key_id)
+    assert link.is_symlink()
+    assert read_key_file(keys).keys[key_id].revoked is not None
+
+
 def test_a_change_keeps_who_may_read_the_file(keys: Path) -> None:
     key_id = create_key(keys, Identity("acme", "ci", _READ))[0].key_id
     assert stat.S_IMODE(keys.stat().st_mode) == 0o600

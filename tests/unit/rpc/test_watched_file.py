@@ -31,6 +31,17 @@ def test_a_file_of_the_same_time_and_size_is_read_when_it_takes_the_place_of_ano
     watched.close()
 
 
+def test_a_file_is_read_when_it_was_written_over_with_its_old_time(tmp_path: Path) -> None:
+    path = tmp_path / "keys"
+    path.write_text("old\n")
+    status = path.stat()
+    watched = WatchedFiles([path], first_line, "keys")
+    path.write_text("new\n")
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    until(lambda: watched.value == "new")
+    watched.close()
+
+
 def test_a_file_that_cannot_even_be_refused_is_left_alone_and_the_next_one_is_read(tmp_path: Path) -> None:
     path = tmp_path / "keys"
     path.write_text("old\n")
