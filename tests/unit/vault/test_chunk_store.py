@@ -416,6 +416,7 @@ DAMAGES: dict[str, Callable[[str], str]] = {
     "no object": lambda _: "[]",
     "wrong type": lambda text: text.replace('"fact"', '"dream"'),
     "wrong number": lambda text: text.replace('"tokens": 4', '"tokens": "4"'),
+    "no count": lambda text: text.replace('"access_count": 0', f'"access_count": {2**53}'),
     "missing field": lambda text: text.replace('"content"', '"contents"'),
     "no metadata": lambda text: json.dumps(
         {name: held for name, held in json.loads(text).items() if name != "metadata"}
@@ -467,6 +468,24 @@ def test_what_is_no_text_file_is_skipped(store: ChunkStore, kind: str) -> None:
     assert store.list_chunks() == []
 
 
+def test_a_folder_that_cannot_be_listed_is_no_empty_one(store: ChunkStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    month = file_of(store, create(store)).parent
+    (month.parent / ".DS_Store").touch()  # which is no folder of a month
+    assert len(ChunkStore(store.root).list_chunks()) == 1
+    listed = os.scandir
+
+    def scandir(path: Any = ".") -> Any:
+        if Path(os.fsdecode(path)) == month:  # the tests may run as root, whom no mode keeps out
+            raise PermissionError(13, "Permission denied", str(month))
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    monkeypatch.setattr(os, "listdir", lambda path=".": [each.name for each in scandir(path)])
+    for read in (store.list_chunks, store.check):
+        with pytest.raises(PermissionError):
+            read()
+
+
 @pytest.mark.requirement("S2-36", "S2-38")
 def test_a_damaged_file_of_the_archive_stays_there(store: ChunkStore) -> None:
     chunk = create(store)
@@ -507,7 +526,9 @@ def test_lost_and_stale_indexes_are_made_anew_equal(store: ChunkStore, lost: str
 def test_a_file_that_was_changed_by_hand_is_taken_as_it_is(store: ChunkStore) -> None:
     chunk = create(store, tags=["tea"])
     path = file_of(store, chunk)
-    path.write_text(path.read_text(encoding="utf-8").replace('"tea"', '"coffee"'), encoding="utf-8")
+    # As an editor of Windows may: with a byte order mark and its line ends.
+    text = path.read_text(encoding="utf-8").replace('"tea"', '"coffee"').replace("\n", "\r\n")
+    path.write_text(text, encoding="utf-8-sig", newline="")
     assert [each.id for each in store.list_chunks(tags=["coffee"])] == [chunk.id]
     assert store.check().wrong_indexes == ["tag_index.json"]
 

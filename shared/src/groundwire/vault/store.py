@@ -343,7 +343,8 @@ class ChunkStore:
         return chunk
 
     def _read_live(self) -> dict[str, Chunk]:
-        return _read_again(self._live, (folder for folder in self._chunks.iterdir() if not folder.is_symlink()))
+        months = (path for path in self._chunks.iterdir() if path.is_dir() and not path.is_symlink())
+        return _read_again(self._live, months)
 
     def _read_archive(self) -> dict[str, Chunk]:
         return _read_again(self._archived, [self._archive])
@@ -535,7 +536,8 @@ def _check_manual(link_type: str) -> None:
 
 def _read_again(folder: _Folder, paths: Iterable[Path]) -> dict[str, Chunk]:
     """Read the files that are new or have changed since the last time, and forget those that are gone."""
-    found = {path: path.lstat() for place in paths for path in place.glob("chunk-*.json")}
+    # Not by `glob`, to which a folder that cannot be read is an empty one.
+    found = {path: path.lstat() for place in paths for path in place.iterdir() if path.match("chunk-*.json")}
     before, folder.read = folder.read, {}
     for path, each in found.items():
         state = (each.st_mtime_ns, each.st_size, each.st_ino)
