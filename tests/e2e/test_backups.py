@@ -104,7 +104,10 @@ def test_what_was_acknowledged_before_is_restored_and_found(
     server.stop()
 
 
-@pytest.mark.parametrize("damage", ["changed", "missing", "cut", "no manifest", "of the future", "names a path"])
+@pytest.mark.parametrize(
+    "damage",
+    ["changed", "missing", "cut", "no manifest", "half a manifest", "a list of files", "of the future", "names a path"],
+)
 def test_a_backup_that_is_not_as_it_was_written_is_refused(
     backed_up: tuple[Path, set[str]], tmp_path: Path, damage: str
 ) -> None:
@@ -122,6 +125,11 @@ def test_a_backup_that_is_not_as_it_was_written_is_refused(
             catalog.write_bytes(content[:-4096])
         case "no manifest":
             manifest.unlink()
+        case "half a manifest":
+            del told["create_time"]
+            manifest.write_text(json.dumps(told), "utf-8")
+        case "a list of files":
+            manifest.write_text(json.dumps(told | {"files": ["catalog.db"]}), "utf-8")
         case "of the future":
             manifest.write_text(json.dumps(told | {"format": 2}), "utf-8")
         case "names a path":
