@@ -195,6 +195,7 @@ def test_a_collection_lives_from_create_to_delete(address: str) -> None:
         (("ingest", "-", "-c", "notes"), 2, "cat > notes.md"),
         (("ingest", "https://example.org/a.html", "-c", "notes"), 2, "curl -o page.html URL"),
         (("ingest", "nope.md", "-c", "notes"), 2, "does not exist"),
+        (("ingest", ".", "-c", "notes", "--overlap", "0.5"), 2, "0.0<=x<0.5"),
         (("ingest", "", "-c", "notes"), 2, "must name a file or folder"),
         (("ingest", ".", "-c", "notes", "--set", "titel=x"), 2, "there are title, creators"),
         (("chunks", "update", "nope", "-c", "notes", "--set", "tags=x"), 1, "CHUNK_NOT_FOUND"),

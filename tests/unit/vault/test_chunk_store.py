@@ -158,6 +158,7 @@ def test_fields_are_changed_but_those_that_are_fixed(store: ChunkStore, clock: C
         ("tokens", 801),
         ("tokens", 4.5),
         ("tags", ["a,b"]),
+        ("tags", "ab"),
         ("conversation_id", "123"),
         ("created", START),
         ("id", "chunk-2026-02-10-00000000"),
@@ -271,6 +272,9 @@ def test_lists_are_narrowed_by_conversation_and_tags(store: ChunkStore, clock: C
     assert listed(tags=["a"]) == [ids[0], ids[2]]
     assert listed(conversation_id="conv-1", tags=["a"]) == [ids[0]]
     assert listed(tags=["a", "b"]) == [ids[0]]
+    for refused in (lambda: listed(tags="ab"), lambda: create(store, tags="ab")):
+        with pytest.raises(InvalidRequestError, match="tags: must be a list of texts, not 'ab'"):
+            refused()
 
 
 @pytest.mark.requirement("S2-06", "S2-14", "S2-15", "C18")

@@ -96,7 +96,8 @@ def restore(folder: Path, data: Path, catalog: str, no_check: bool) -> None:
         files, _ = dict(manifest["files"]), manifest["create_time"]
         is_known = manifest["format"] == _FORMAT and {_CATALOG} <= set(files) <= {_CATALOG, _KEY}
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise PreconditionError(f"{str(folder)!r} is not a complete backup: its {_MANIFEST} is missing or damaged") from error
+        message = f"{str(folder)!r} is not a complete backup: its {_MANIFEST} is missing or damaged"
+        raise PreconditionError(message) from error
     if not is_known:
         raise PreconditionError(f"{str(folder)!r} is a backup of another version of groundwire")
     for name, described in files.items():

@@ -130,7 +130,7 @@ def check_consent(option: str, *, given: bool) -> None:
         InvalidRequestError: neither; a script has to pass --yes.
     """
     if not given and not sys.stdin.isatty():
-        raise InvalidRequestError.of(option, "deletes for good, and there is no terminal to ask at: add --yes")
+        raise InvalidRequestError.of(option, "asks before it deletes, and there is no terminal to ask at: add --yes")
 
 
 def read_json(path: Path) -> Any:

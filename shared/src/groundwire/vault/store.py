@@ -160,7 +160,7 @@ class ChunkStore:
                         "source": source,
                         "confidence": confidence,
                     },
-                    "tags": list(tags),
+                    "tags": _listed(tags),
                 }
             )
             self._check_tokens(chunk)
@@ -207,7 +207,7 @@ class ChunkStore:
             before = self._existing(chunk_id)
             metadata = {name: fields.pop(name) for name in _IN_METADATA if name in fields}
             if "tags" in fields:
-                fields["tags"] = list(fields["tags"])
+                fields["tags"] = _listed(fields["tags"])
             chunk = before.changed(**fields, metadata={**before.metadata.model_dump(), **metadata})
             self._check_tokens(chunk)
             return self._settle(chunk)
@@ -262,13 +262,14 @@ class ChunkStore:
         Files that cannot be read are skipped, each with a warning. Listing counts as no access.
         """
         with self._audited("list"):
+            with_all = set(_listed(tags or ()))
             chunks = self._read_archive() if archived else self._read_live()
             return sorted(
                 (
                     chunk
                     for chunk in chunks.values()
                     if (conversation_id is None or chunk.metadata.conversation_id == conversation_id)
-                    and set(tags or ()) <= set(chunk.tags)
+                    and with_all <= set(chunk.tags)
                 ),
                 key=lambda chunk: (chunk.metadata.created, chunk.id),
             )
@@ -527,6 +528,12 @@ def _audit(operation: str, chunk_id: str, outcome: str) -> None:
     facts = {"operation": operation, "chunk_id": chunk_id, "outcome": outcome}
     # As Python writes it: an id that was refused may hold line ends.
     _log.info("vault %s %r: %s", operation, chunk_id, outcome, extra=facts)
+
+
+def _listed(tags: Sequence[str]) -> list[str]:
+    if isinstance(tags, str):  # which is a sequence of its letters
+        raise InvalidRequestError.of("tags", f"must be a list of texts, not {tags!r}")
+    return list(tags)
 
 
 def _check_manual(link_type: str) -> None:
