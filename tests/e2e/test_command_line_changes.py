@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from groundwire.cli.__main__ import main
+from groundwire.client.uploads import UNARY_BYTES
 from tests.e2e.server import ServerProcess, groundwire
 
 
@@ -65,6 +66,15 @@ def test_files_are_ingested_with_what_is_said_about_them(address: str, tmp_path:
     misspelt = ("-c", "said", "--filter", '{"deparment": "finance"}')
     refused = groundwire("search", "revenue", *misspelt, address=address)
     assert (refused.returncode, "did you mean 'department'?" in refused.stderr) == (2, True)
+
+
+def test_a_file_that_is_larger_than_a_message_is_ingested(address: str, tmp_path: Path) -> None:
+    (tmp_path / "large.md").write_text("# Whales\n\nWhales sing.\n" + "\n" * UNARY_BYTES, encoding="utf-8")
+    (file,) = _json(address, "ingest", str(tmp_path), "-c", "notes", "--source-version", "3")["files"]
+    assert (file["source"], file["outcome"], file["chunks"]) == ("large.md", "created", 1)
+    document = _json(address, "docs", "get", "large.md", "-c", "notes")
+    assert document["source_version"] == 3
+    groundwire("docs", "delete", "large.md", "-c", "notes", "--purge", address=address)
 
 
 def test_help_is_short_everywhere(address: str) -> None:

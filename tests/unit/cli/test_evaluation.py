@@ -7,6 +7,7 @@ import pytest
 from groundwire.api.common.v1.chunk_pb2 import Chunk
 from groundwire.api.common.v1.span_pb2 import Span
 from groundwire.cli.evaluation import LabelledQuestion, outcome_of, read_questions, summary
+from groundwire.kernel.errors import InvalidRequestError
 
 _ASKED = LabelledQuestion(1, "What causes tides?", "tides.txt", "the moon")
 
@@ -16,6 +17,15 @@ def test_only_line_ends_end_a_question() -> None:
     questions = ["Why do tides\u2028rise?", "Why do tides\x85fall?"]
     lines = [json.dumps({"question": each, "source": "tides.txt"}, ensure_ascii=False) for each in questions]
     assert [each.question for each in read_questions("\n\n".join(lines), "questions")] == questions
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["[]", '{"question": 1, "source": "a"}', '{"question": " ", "source": "a"}', '{"question": "Why?", "source": ""}'],
+)
+def test_a_line_that_is_no_question_is_named(line: str) -> None:
+    with pytest.raises(InvalidRequestError, match="questions: line 2 "):
+        read_questions(f"\n{line}", "questions")
 
 
 def chunk(document_id: str, start: int, end: int) -> Chunk:

@@ -154,6 +154,7 @@ def test_a_folder_that_cannot_be_listed_is_named(tmp_path: Path, monkeypatch: py
         (("*.md",), (), ["a.md", "drafts/b.md"]),
         (("*.md", "notes"), (), ["a.md", "drafts/b.md", "notes/a.txt"]),
         ((), ("drafts",), ["a.md", "notes/a.txt"]),
+        ((), ("drafts/",), ["a.md", "notes/a.txt"]),
         ((), ("drafts/old",), ["a.md", "drafts/b.md", "notes/a.txt"]),
         ((), ("drafts/old/",), ["a.md", "drafts/b.md", "notes/a.txt"]),
         ((), ("drafts/*.txt",), ["a.md", "drafts/b.md", "notes/a.txt"]),

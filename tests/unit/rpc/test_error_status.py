@@ -64,6 +64,10 @@ def test_every_error_comes_back_as_itself(kind: type[GroundwireError]) -> None:
     assert vars(back) == vars(error) | ({"retry_after_s": error.retry_after_s} if error.retry_after_s else {})
 
 
+def test_a_server_that_cannot_be_reached_may_be_tried_again_in_a_second() -> None:
+    assert error_of(grpc.StatusCode.UNAVAILABLE, "refused", ()).retry_after_s == 1.0
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_error_of_an_item_is_the_error_that_it_alone_would_be(kind: type[GroundwireError]) -> None:
     error = make(kind)
