@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -506,6 +507,27 @@ def test_a_server_that_is_not_there_is_said_so() -> None:
     asked = groundwire("ask", "Anything?", "-c", "notes", address="127.0.0.1:1")
     assert asked.returncode == 1
     assert "no server answers at 127.0.0.1:1; start one with `groundwire serve`" in asked.stderr
+
+
+def test_logged_queries_are_shown_from_a_time_up_to_another(address: str) -> None:
+    def logged(*options: str) -> list[str]:
+        done = groundwire("logs", "-c", "notes", "--json", *options, address=address)
+        assert done.returncode == 0, done.stderr
+        return [each["log_time"] for each in json.loads(done.stdout)]
+
+    for query in ("tides", "bread"):
+        groundwire("search", query, "-c", "notes", address=address)
+    deadline = time.monotonic() + 20
+    while len(logged("-n", "2")) < 2:  # they are written in the background
+        assert time.monotonic() < deadline
+    newest, older = logged("-n", "2")
+    assert newest in logged("--since", newest)
+    assert older not in logged("--since", newest)
+    assert older in logged("--until", newest)
+    assert newest not in logged("--until", newest)
+    shown = groundwire("logs", "-c", "notes", "-n", "1", address=address).stdout[:19]
+    assert newest in logged("--since", shown)
+    assert logged("--until", "2020-01-01") == []
 
 
 def test_what_was_read_can_be_read_again(address: str) -> None:

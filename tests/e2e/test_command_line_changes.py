@@ -223,6 +223,8 @@ def test_a_collection_lives_from_create_to_delete(address: str) -> None:
         (("chunks", "update", "x", "-c", "notes", "--set", "content=x"), 2, "there are tags, metadata.KEY"),
         (("chunks", "update", "x", "-c", "notes", "--set", "metadata_x=x"), 2, "there are tags, metadata.KEY"),
         (("stats", "-c", "nope"), 1, "COLLECTION_NOT_FOUND"),
+        (("logs", "--since", "yesterday"), 2, "--since: must be a date or a time in ISO 8601"),
+        (("logs", "--until", "0001-01-01T00:00:00+14:00"), 2, "--until: must be a date"),
         (("schema", "nope"), 1, "NOT_FOUND"),
         (("validate", "faq", "nope.json"), 2, "cannot be read"),
     ],
