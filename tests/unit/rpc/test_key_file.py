@@ -11,7 +11,7 @@ import yaml
 
 from groundwire.kernel.errors import InvalidRequestError, PreconditionError, UnauthenticatedError
 from groundwire.kernel.identity import Identity, Right
-from groundwire.rpc.key_file import KeyRing, create_key, parse_keys, read_key_file, revoke_key
+from groundwire.rpc.key_file import KeyRing, create_key, parse_keys, parse_scopes, read_key_file, revoke_key
 
 _READ = frozenset({Right.READ})
 
@@ -100,6 +100,13 @@ def test_a_key_with_a_value_that_cannot_be_is_refused(keys: Path, line: str) -> 
     create_key(keys, Identity("acme", "ci", _READ))
     with pytest.raises(InvalidRequestError):
         parse_keys([keys.read_bytes() + f"  {line}\n".encode()])
+
+
+def test_a_key_has_at_most_a_thousand_scopes() -> None:
+    scopes = [f"entity:{number}" for number in range(1000)]
+    assert len(parse_scopes(scopes, "scopes") or ()) == 1000
+    with pytest.raises(InvalidRequestError, match="up to 1000 scopes"):
+        parse_scopes([*scopes, "global"], "scopes")
 
 
 def test_what_no_server_would_read_is_not_written(keys: Path) -> None:
