@@ -85,6 +85,8 @@ def test_settings_are_named_by_their_paths() -> None:
     assert (settings.retrieval.top_k, settings.retrieval.min_relevance) == (7, 0.25)
     assert settings.limits.require_url
     assert settings.generation_retention.seconds == 30 * 86_400
+    assign(settings, ["generation_retention=3652500d"], ())
+    assert settings.generation_retention.seconds == 3_652_500 * 86_400  # the 10,000 years that a message can hold
     assert list(settings.approved_source_prefixes) == ["a,b"]
     assert settings.field_descriptions[0].type == FIELD_TYPE_STRING
     assert list(mask.paths)[-2:] == ["chunking.target_size", "limits"]

@@ -1,6 +1,7 @@
 import os
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -134,16 +135,23 @@ def test_special_files_hold_nobody_up(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_listed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "closed").mkdir()
     (tmp_path / "a.md").write_text("text")
-    listed = Path.iterdir
+    (tmp_path / "closed notes").write_text("text")
+    listed, opened = Path.iterdir, Path.open
 
     def iterdir(path: Path) -> object:
         if path.name == "closed":  # the tests may run as root, whom no mode keeps out
             raise PermissionError(13, "Permission denied")
         return listed(path)
 
+    def open_file(path: Path, *arguments: Any, **named: Any) -> object:
+        if path.name == "closed notes":
+            raise PermissionError(13, "Permission denied")
+        return opened(path, *arguments, **named)
+
     monkeypatch.setattr(Path, "iterdir", iterdir)
+    monkeypatch.setattr(Path, "open", open_file)
     found = find_source_files([tmp_path])
-    assert sources(found) == ["a.md"]
+    assert sources(found) == ["a.md", "closed notes"]  # which fails when it is read, and is named then
     assert found.unusable == [UnusableFile("closed/", "cannot be read: Permission denied")]
 
 
