@@ -404,6 +404,8 @@ def test_symbolic_links_are_not_followed(store: ChunkStore, tmp_path: Path) -> N
         with pytest.raises(GroundwireError):
             attempt(chunk.id)
     with pytest.raises(DataLossError, match="symbolic link"):
+        store.delete_chunk(chunk.id, permanent=True)
+    with pytest.raises(DataLossError, match="symbolic link"):
         create(store)
     assert [path.name for path in outside.iterdir()] == [f"{chunk.id}.json"]
 
@@ -412,6 +414,17 @@ def test_symbolic_links_are_not_followed(store: ChunkStore, tmp_path: Path) -> N
     file_of(store, chunk).symlink_to(outside / f"{chunk.id}.json")
     assert store.get_chunk(chunk.id) is None
     assert store.list_chunks() == []
+
+
+@pytest.mark.parametrize("name", ["chunks", "index", "archive", ".lock"])
+def test_no_part_of_a_vault_is_elsewhere(tmp_path: Path, name: str) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (tmp_path / "vault").mkdir()
+    (tmp_path / "vault" / name).symlink_to(outside / "lock" if name == ".lock" else outside)
+    with pytest.raises((DataLossError, OSError)):
+        create(ChunkStore(tmp_path / "vault"))
+    assert [*outside.iterdir()] == []
 
 
 DAMAGES: dict[str, Callable[[str], str]] = {
