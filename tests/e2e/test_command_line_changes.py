@@ -227,6 +227,7 @@ def test_a_collection_lives_from_create_to_delete(address: str) -> None:
         (("logs", "--until", "0001-01-01T00:00:00+14:00"), 2, "--until: must be a date"),
         (("schema", "nope"), 1, "NOT_FOUND"),
         (("validate", "faq", "nope.json"), 2, "cannot be read"),
+        (("stats", "--token-file", "/dev/null"), 2, "token_file: '/dev/null' holds neither"),
     ],
 )
 def test_each_mistake_is_one_readable_line(
@@ -245,6 +246,17 @@ def test_each_mistake_is_one_readable_line(
     assert said in printed.err
     assert len(printed.err.splitlines()) == 1
     assert printed.out == ""
+
+
+def test_a_service_without_an_address_is_named() -> None:
+    done = groundwire("search", "tides", "-c", "notes", address="ingest=127.0.0.1:1")
+    assert (done.returncode, done.stderr) == (2, "error INVALID_FIELD: address: names no server for retrieve\n")
+
+
+def test_a_page_that_cannot_be_written_is_named(address: str) -> None:
+    done = groundwire("ask", "What causes the tides?", "-c", "notes", "--html", "/proc/page.html", address=address)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error INVALID_FIELD: --html: /proc/page.html cannot be written: ")
 
 
 def test_stats_count_what_is_there(address: str) -> None:
@@ -281,6 +293,9 @@ def test_an_example_of_each_schema_is_valid(address: str, tmp_path: Path) -> Non
     assert found["valid"] is True
     assert set(faq["example"]) <= set(found["metadata"])
     assert "example" in groundwire("schema", "document", address=address).stdout
+    types = groundwire("schema", "memory", address=address).stdout
+    assert all(each in types for each in ('"chat" | "kb" | ', '"memory" · ', "list of string · ", "string date-time"))
+    assert groundwire("validate", "nope", str(tmp_path / "faq.json"), address=address).returncode != 1
 
 
 def test_metadata_that_breaks_rules_is_named_field_by_field(address: str, tmp_path: Path) -> None:
