@@ -111,6 +111,9 @@ def test_search_prints_exactly_the_documented_keys(address: str) -> None:
     (result,) = found["results"]
     assert set(result) == SEARCH_KEYS
     assert result["source"] == "tides.md"
+    shown = groundwire("search", "moon tides", "-c", "notes", "-k", "1", address=address).stdout.splitlines()
+    assert shown[0].startswith(f"1  {result['score']:.3f}  tides.md")
+    assert shown[1:] == [" ".join(result["content"].split()), ""]
 
 
 def test_every_result_is_shown_with_its_surroundings(address: str, tmp_path: Path) -> None:
@@ -244,7 +247,7 @@ def test_a_text_is_compared_with_the_sources_and_its_citations_verify(address: s
     (tmp_path / "grounded.json").write_text(done.stdout, encoding="utf-8")
     assert groundwire("verify", str(tmp_path / "grounded.json"), address=address).returncode == 0
     shown = groundwire("ground", str(reply), "-c", "notes", address=address).stdout
-    assert "supported     The moon causes the tides of the sea. [1]\n" in shown
+    assert " Hello!\nsupported     The moon causes the tides of the sea. [1]\n" in shown
     assert "number “5” is not in the source" in shown
     assert "partly grounded: 1 of 2 claims have a source" in shown
     assert "[1] tides.md › Tides · characters 9–46 · generation 1" in shown

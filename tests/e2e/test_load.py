@@ -104,6 +104,9 @@ def test_a_limit_that_is_exceeded_is_named_and_fails(server: ServerProcess, quer
     code, report = measured(server, queries, *options)
     assert code == 1
     assert [breach.partition(":")[0] for breach in report["breaches"]] == ["search p99_ms", "ask max_ms"]
+    arguments = ("bench", "load", "-c", COLLECTION, "--queries", queries, *options)
+    shown = groundwire(*arguments, address=server.address).stdout.splitlines()
+    assert [line.partition(":")[0] for line in shown[-2:]] == ["breached search p99_ms", "breached ask max_ms"]
     slo.write_text("search: {p99_ms: 60000, failed_share: 0}\n", encoding="utf-8")
     assert measured(server, queries, *options)[0] == 0
 

@@ -539,6 +539,14 @@ def test_lost_and_stale_indexes_are_made_anew_equal(store: ChunkStore, lost: str
     assert opened.check().wrong_indexes == []
 
 
+def test_a_memory_is_restored_into_a_month_that_is_there_no_more(store: ChunkStore) -> None:
+    chunk = create(store)
+    store.delete_chunk(chunk.id)
+    file_of(store, chunk).parent.rmdir()
+    assert store.restore_chunk(chunk.id) == chunk
+    assert store.list_chunks() == [chunk]
+
+
 @pytest.mark.requirement("S2-22")
 def test_a_file_that_was_changed_by_hand_is_taken_as_it_is(store: ChunkStore) -> None:
     chunk = create(store, tags=["tea"])
