@@ -142,6 +142,14 @@ def test_a_backup_that_is_not_as_it_was_written_is_refused(
     assert not (tmp_path / "escaped").exists()
 
 
+def test_an_empty_folder_takes_a_backup_as_a_new_one_does(backed_up: tuple[Path, set[str]], tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    restore = ("restore", str(backed_up[0]), "--data", str(tmp_path / "data"), "--no-check")
+    assert groundwire(*restore).returncode == 0
+    done = groundwire(*restore)
+    assert (done.returncode, "is not empty: name a new folder" in done.stderr) == (2, True)
+
+
 def test_the_check_of_what_is_restored_leaves_the_uploads_and_the_vectors_of_others_alone(
     backed_up: tuple[Path, set[str]], tmp_path: Path
 ) -> None:

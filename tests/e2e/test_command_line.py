@@ -691,6 +691,8 @@ def test_errors_are_objects_under_json(address: str) -> None:
         error = json.loads(done.stderr)["error"]
         assert error["reason"] == reason
         assert error["message"]
+        assert "--help" not in error["message"]
+    assert "Try `groundwire search --help`." in groundwire("search", "tides", address=address).stderr
 
 
 def test_json_keeps_the_types_of_settings(monkeypatch: pytest.MonkeyPatch) -> None:

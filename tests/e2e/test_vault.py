@@ -549,6 +549,10 @@ def test_the_commands_say_what_they_did(server: ServerProcess, client: Groundwir
     report = json.loads(groundwire("vault", "export", vault, "-c", "told", "--json", address=server.address).stdout)
     assert report == {"written": 0, "unchanged": 1, "removed": 0}
 
+    read = ("vault", "import", vault, "-c", "told")
+    assert groundwire(*read, address=server.address).stderr == ""
+    assert "vault list '': ok\n" in groundwire(*read, "-v", address=server.address).stderr
+
     (tmp_path / "vault" / "index" / "tag_index.json").unlink()
     bad = tmp_path / "vault" / "chunks" / record_id[6:13] / "chunk-\x1b[2J.json"
     bad.write_text("{}", encoding="utf-8")

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from groundwire.api.answer.v1.answer_pb2 import Answer
 from groundwire.api.answer.v1.citation_pb2 import Citation
@@ -36,7 +37,7 @@ def test_what_ask_prints_of_a_citation_is_read_again() -> None:
         page_numbers=[3, 4],
         title="Tides",
         creators=["Ada Lovelace"],
-        date_created={"seconds": 1_700_000_000},
+        date_created=Timestamp(seconds=1_700_000_000),
         doi="10.1/x",
         url="https://example.org",
     )
