@@ -234,6 +234,12 @@ def test_a_memory_from_python(ada: Collection) -> None:
     ada.update_record(record.record_id, entity="bob")
     assert (ada.record(record.record_id).scope, ada.record(record.record_id).entity) == ("entity:bob", "bob")
 
+    ada.delete_records(record.record_id)
+    listed = {deleted: [each.record_id for each in ada.records(include_deleted=deleted)] for deleted in (True, False)}
+    assert record.record_id in listed[True]
+    assert record.record_id not in listed[False]
+    assert listed[False] == [each.record_id for each in ada.records()]
+
 
 def test_records_of_every_type_from_python(ada: Collection) -> None:
     given: list[NewRecord] = [
