@@ -104,7 +104,10 @@ def test_what_was_acknowledged_before_is_restored_and_found(
     server.stop()
 
 
-@pytest.mark.parametrize("damage", ["changed", "missing", "cut", "no manifest", "of the future", "names a path"])
+@pytest.mark.parametrize(
+    "damage",
+    ["changed", "missing", "cut", "no manifest", "half a manifest", "a list of files", "of the future", "names a path"],
+)
 def test_a_backup_that_is_not_as_it_was_written_is_refused(
     backed_up: tuple[Path, set[str]], tmp_path: Path, damage: str
 ) -> None:
@@ -122,6 +125,11 @@ def test_a_backup_that_is_not_as_it_was_written_is_refused(
             catalog.write_bytes(content[:-4096])
         case "no manifest":
             manifest.unlink()
+        case "half a manifest":
+            del told["create_time"]
+            manifest.write_text(json.dumps(told), "utf-8")
+        case "a list of files":
+            manifest.write_text(json.dumps(told | {"files": ["catalog.db"]}), "utf-8")
         case "of the future":
             manifest.write_text(json.dumps(told | {"format": 2}), "utf-8")
         case "names a path":
@@ -132,6 +140,14 @@ def test_a_backup_that_is_not_as_it_was_written_is_refused(
     assert (done.returncode, done.stderr.startswith(f"error {reason}: ")) == (1, True), done.stderr
     assert not (tmp_path / "data").exists()
     assert not (tmp_path / "escaped").exists()
+
+
+def test_an_empty_folder_takes_a_backup_as_a_new_one_does(backed_up: tuple[Path, set[str]], tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    restore = ("restore", str(backed_up[0]), "--data", str(tmp_path / "data"), "--no-check")
+    assert groundwire(*restore).returncode == 0
+    done = groundwire(*restore)
+    assert (done.returncode, "is not empty: name a new folder" in done.stderr) == (2, True)
 
 
 def test_the_check_of_what_is_restored_leaves_the_uploads_and_the_vectors_of_others_alone(

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -110,6 +111,9 @@ def test_search_prints_exactly_the_documented_keys(address: str) -> None:
     (result,) = found["results"]
     assert set(result) == SEARCH_KEYS
     assert result["source"] == "tides.md"
+    shown = groundwire("search", "moon tides", "-c", "notes", "-k", "1", address=address).stdout.splitlines()
+    assert shown[0].startswith(f"1  {result['score']:.3f}  tides.md")
+    assert shown[1:] == [" ".join(result["content"].split()), ""]
 
 
 def test_every_result_is_shown_with_its_surroundings(address: str, tmp_path: Path) -> None:
@@ -243,7 +247,7 @@ def test_a_text_is_compared_with_the_sources_and_its_citations_verify(address: s
     (tmp_path / "grounded.json").write_text(done.stdout, encoding="utf-8")
     assert groundwire("verify", str(tmp_path / "grounded.json"), address=address).returncode == 0
     shown = groundwire("ground", str(reply), "-c", "notes", address=address).stdout
-    assert "supported     The moon causes the tides of the sea. [1]\n" in shown
+    assert " Hello!\nsupported     The moon causes the tides of the sea. [1]\n" in shown
     assert "number “5” is not in the source" in shown
     assert "partly grounded: 1 of 2 claims have a source" in shown
     assert "[1] tides.md › Tides · characters 9–46 · generation 1" in shown
@@ -419,6 +423,22 @@ def test_piped_questions_are_answered_in_one_session(address: str) -> None:
     assert (error["reason"], error["violations"][0]["field"]) == ("INVALID_FIELD", "ask.question")
 
 
+def test_a_question_of_other_bytes_does_not_end_the_session(address: str) -> None:
+    lines = f"na\udcefve?\n{QUESTION}\n".encode("utf-8", "surrogateescape")
+    asked = subprocess.run(
+        [sys.executable, "-m", "groundwire.cli", "chat", "-c", "notes", "--json", "--address", address],
+        input=lines,
+        capture_output=True,
+        check=False,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+        timeout=60,
+    )
+    assert asked.returncode == 0, asked.stderr
+    first, second = map(json.loads, asked.stdout.splitlines())
+    assert not first["is_from_book"]
+    assert "moon" in second["answer"]
+
+
 def test_an_answer_is_kept_for_as_long_as_one_says(address: str) -> None:
     asked = groundwire("ask", QUESTION, "-c", "notes", "--keep-for", "30d", "--json", address=address)
     answer = json.loads(asked.stdout)
@@ -490,6 +510,27 @@ def test_a_server_that_is_not_there_is_said_so() -> None:
     asked = groundwire("ask", "Anything?", "-c", "notes", address="127.0.0.1:1")
     assert asked.returncode == 1
     assert "no server answers at 127.0.0.1:1; start one with `groundwire serve`" in asked.stderr
+
+
+def test_logged_queries_are_shown_from_a_time_up_to_another(address: str) -> None:
+    def logged(*options: str) -> list[str]:
+        done = groundwire("logs", "-c", "notes", "--json", *options, address=address)
+        assert done.returncode == 0, done.stderr
+        return [each["log_time"] for each in json.loads(done.stdout)]
+
+    for query in ("tides", "bread"):
+        groundwire("search", query, "-c", "notes", address=address)
+    deadline = time.monotonic() + 20
+    while len(logged("-n", "2")) < 2:  # they are written in the background
+        assert time.monotonic() < deadline
+    newest, older = logged("-n", "2")
+    assert newest in logged("--since", newest)
+    assert older not in logged("--since", newest)
+    assert older in logged("--until", newest)
+    assert newest not in logged("--until", newest)
+    shown = groundwire("logs", "-c", "notes", "-n", "1", address=address).stdout[:19]
+    assert newest in logged("--since", shown)
+    assert logged("--until", "2020-01-01") == []
 
 
 def test_what_was_read_can_be_read_again(address: str) -> None:
@@ -650,6 +691,8 @@ def test_errors_are_objects_under_json(address: str) -> None:
         error = json.loads(done.stderr)["error"]
         assert error["reason"] == reason
         assert error["message"]
+        assert "--help" not in error["message"]
+    assert "Try `groundwire search --help`." in groundwire("search", "tides", address=address).stderr
 
 
 def test_json_keeps_the_types_of_settings(monkeypatch: pytest.MonkeyPatch) -> None:

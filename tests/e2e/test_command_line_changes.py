@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from groundwire.cli.__main__ import main
+from groundwire.client.uploads import UNARY_BYTES
 from tests.e2e.server import ServerProcess, groundwire
 
 
@@ -67,6 +68,15 @@ def test_files_are_ingested_with_what_is_said_about_them(address: str, tmp_path:
     assert (refused.returncode, "did you mean 'department'?" in refused.stderr) == (2, True)
 
 
+def test_a_file_that_is_larger_than_a_message_is_ingested(address: str, tmp_path: Path) -> None:
+    (tmp_path / "large.md").write_text("# Whales\n\nWhales sing.\n" + "\n" * UNARY_BYTES, encoding="utf-8")
+    (file,) = _json(address, "ingest", str(tmp_path), "-c", "notes", "--source-version", "3")["files"]
+    assert (file["source"], file["outcome"], file["chunks"]) == ("large.md", "created", 1)
+    document = _json(address, "docs", "get", "large.md", "-c", "notes")
+    assert document["source_version"] == 3
+    groundwire("docs", "delete", "large.md", "-c", "notes", "--purge", address=address)
+
+
 def test_help_is_short_everywhere(address: str) -> None:
     for command in ([], ["ingest"], ["docs"], ["docs", "restore"]):
         shown = [groundwire(*command, option, address=address) for option in ("-h", "--help")]
@@ -106,6 +116,14 @@ def test_a_soft_deletion_can_be_taken_back(address: str) -> None:
     assert _json(address, "docs", "get", *by_source)["document_id"] == gone["document_id"]
     found = _json(address, "search", "sourdough yeast", "-c", "notes", "-k", "1")
     assert found["results"][0]["source"] == "inner/bread.txt"
+
+
+def test_what_takes_a_deletion_back_can_be_pasted_into_a_shell(address: str, tmp_path: Path) -> None:
+    (tmp_path / "two words.md").write_text("# Words\n\nThere are two of them.\n", encoding="utf-8")
+    groundwire("ingest", str(tmp_path), "-c", "notes", address=address)
+    done = groundwire("docs", "delete", "two words.md", "-c", "notes", address=address)
+    assert done.stdout.endswith(": groundwire docs restore 'two words.md' -c notes\n")
+    groundwire("docs", "delete", "two words.md", "-c", "notes", "--purge", address=address)
 
 
 def test_a_purged_document_cannot(address: str, tmp_path: Path) -> None:
@@ -187,10 +205,13 @@ def test_a_collection_lives_from_create_to_delete(address: str) -> None:
         (("ingest", "-", "-c", "notes"), 2, "cat > notes.md"),
         (("ingest", "https://example.org/a.html", "-c", "notes"), 2, "curl -o page.html URL"),
         (("ingest", "nope.md", "-c", "notes"), 2, "does not exist"),
+        (("ingest", ".", "-c", "notes", "--overlap", "0.5"), 2, "0.0<=x<0.5"),
+        (("ingest", "", "-c", "notes"), 2, "must name a file or folder"),
         (("ingest", ".", "-c", "notes", "--set", "titel=x"), 2, "there are title, creators"),
         (("chunks", "update", "nope", "-c", "notes", "--set", "tags=x"), 1, "CHUNK_NOT_FOUND"),
         (("docs", "restore", "tides.md", "-c", "notes", "--etag", "old"), 1, "DOCUMENT_CHANGED"),
         (("chunks", "get", "9" * 30, "-c", "notes"), 2, "at most 9007199254740991"),
+        (("chunks", "get", "9" * 5000, "-c", "notes"), 2, "at most 9007199254740991"),
         (("collections", "create", "notes", "--profile", "book"), 1, "ALREADY_EXISTS"),
         (("collections", "create", "No Name"), 2, "1 to 63 characters"),
         (("collections", "update", "notes", "--set", "retrieval.top_k=101"), 2, "1 to 100"),
@@ -200,9 +221,13 @@ def test_a_collection_lives_from_create_to_delete(address: str) -> None:
         (("docs", "delete", "tides.md", "-c", "notes", "--etag", "old"), 1, "DOCUMENT_CHANGED"),
         (("collections", "update", "notes", "--set", "retrieval.top_k=9", "--etag", "old"), 1, "CONFLICT"),
         (("chunks", "update", "x", "-c", "notes", "--set", "content=x"), 2, "there are tags, metadata.KEY"),
+        (("chunks", "update", "x", "-c", "notes", "--set", "metadata_x=x"), 2, "there are tags, metadata.KEY"),
         (("stats", "-c", "nope"), 1, "COLLECTION_NOT_FOUND"),
+        (("logs", "--since", "yesterday"), 2, "--since: must be a date or a time in ISO 8601"),
+        (("logs", "--until", "0001-01-01T00:00:00+14:00"), 2, "--until: must be a date"),
         (("schema", "nope"), 1, "NOT_FOUND"),
         (("validate", "faq", "nope.json"), 2, "cannot be read"),
+        (("stats", "--token-file", "/dev/null"), 2, "token_file: '/dev/null' holds neither"),
     ],
 )
 def test_each_mistake_is_one_readable_line(
@@ -221,6 +246,17 @@ def test_each_mistake_is_one_readable_line(
     assert said in printed.err
     assert len(printed.err.splitlines()) == 1
     assert printed.out == ""
+
+
+def test_a_service_without_an_address_is_named() -> None:
+    done = groundwire("search", "tides", "-c", "notes", address="ingest=127.0.0.1:1")
+    assert (done.returncode, done.stderr) == (2, "error INVALID_FIELD: address: names no server for retrieve\n")
+
+
+def test_a_page_that_cannot_be_written_is_named(address: str) -> None:
+    done = groundwire("ask", "What causes the tides?", "-c", "notes", "--html", "/proc/page.html", address=address)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error INVALID_FIELD: --html: /proc/page.html cannot be written: ")
 
 
 def test_stats_count_what_is_there(address: str) -> None:
@@ -257,6 +293,9 @@ def test_an_example_of_each_schema_is_valid(address: str, tmp_path: Path) -> Non
     assert found["valid"] is True
     assert set(faq["example"]) <= set(found["metadata"])
     assert "example" in groundwire("schema", "document", address=address).stdout
+    types = groundwire("schema", "memory", address=address).stdout
+    assert all(each in types for each in ('"chat" | "kb" | ', '"memory" · ', "list of string · ", "string date-time"))
+    assert groundwire("validate", "nope", str(tmp_path / "faq.json"), address=address).returncode != 1
 
 
 def test_metadata_that_breaks_rules_is_named_field_by_field(address: str, tmp_path: Path) -> None:

@@ -104,6 +104,9 @@ def test_a_limit_that_is_exceeded_is_named_and_fails(server: ServerProcess, quer
     code, report = measured(server, queries, *options)
     assert code == 1
     assert [breach.partition(":")[0] for breach in report["breaches"]] == ["search p99_ms", "ask max_ms"]
+    arguments = ("bench", "load", "-c", COLLECTION, "--queries", queries, *options)
+    shown = groundwire(*arguments, address=server.address).stdout.splitlines()
+    assert [line.partition(":")[0] for line in shown[-2:]] == ["breached search p99_ms", "breached ask max_ms"]
     slo.write_text("search: {p99_ms: 60000, failed_share: 0}\n", encoding="utf-8")
     assert measured(server, queries, *options)[0] == 0
 
@@ -113,9 +116,11 @@ def test_a_limit_that_is_exceeded_is_named_and_fails(server: ServerProcess, quer
     [
         ("--mix", "search=0", "mix"),
         ("--mix", "write=1", "mix"),
+        ("--mix", "search=" + "9" * 5000, "mix"),
         ("--slo", "search: {p98_ms: 1}", "slo"),
         ("--slo", "[", "slo"),
         ("--slo", "search: {p99_ms: fast}", "slo"),
+        ("--slo", "search: {p99_ms: 2027-13-01}", "slo"),
     ],
 )
 def test_what_cannot_be_measured_is_refused(queries: str, tmp_path: Path, option: str, value: str, reason: str) -> None:
@@ -124,6 +129,15 @@ def test_what_cannot_be_measured_is_refused(queries: str, tmp_path: Path, option
         value = str(tmp_path / "slo.yaml")
     done = groundwire("bench", "load", "-c", COLLECTION, "--queries", queries, option, value, address="127.0.0.1:1")
     assert (done.returncode, done.stderr.startswith(f"error INVALID_FIELD: {reason}: ")) == (2, True), done.stderr
+
+
+@pytest.mark.parametrize("option", ["--queries", "--slo"])
+def test_a_file_that_is_no_text_is_named(queries: str, tmp_path: Path, option: str) -> None:
+    file = tmp_path / "latin"
+    file.write_bytes(b"caf\xe9\n")
+    arguments = ("bench", "load", "-c", COLLECTION, "--queries", queries, option, str(file))
+    done = groundwire(*arguments, address="127.0.0.1:1")
+    assert (done.returncode, done.stderr) == (2, f"error INVALID_FIELD: {file}: is not UTF-8\n")
 
 
 def test_the_requests_for_other_tools_are_those_of_the_contract() -> None:

@@ -226,8 +226,19 @@ def test_a_memory_from_python(ada: Collection) -> None:
     record = ada.record(record.record_id)
     assert (record.text, record.importance, record.tags, record.metadata) == ("Alice prefers Rust.", 5, (), {})
     assert (record.kind, record.confidence, record.timestamp) == ("preference", 0.5, WHEN)
+    left: dict[str, Any] = {"importance": None, "kind": None, "tags": None, "metadata": None, "timestamp": None}
+    ada.update_record(record.record_id, text="Alice prefers Zig.", **left)
+    assert (ada.record(record.record_id).importance, ada.record(record.record_id).kind) == (5, "preference")
+    ada.update_record(record.record_id, importance=4, clear="conversation_id")
+    assert ada.record(record.record_id).conversation_id == ""
     ada.update_record(record.record_id, entity="bob")
     assert (ada.record(record.record_id).scope, ada.record(record.record_id).entity) == ("entity:bob", "bob")
+
+    ada.delete_records(record.record_id)
+    listed = {deleted: [each.record_id for each in ada.records(include_deleted=deleted)] for deleted in (True, False)}
+    assert record.record_id in listed[True]
+    assert record.record_id not in listed[False]
+    assert listed[False] == [each.record_id for each in ada.records()]
 
 
 def test_records_of_every_type_from_python(ada: Collection) -> None:

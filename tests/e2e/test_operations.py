@@ -169,6 +169,8 @@ def test_an_operation_is_watched_listed_and_forgotten(
     shown = json.loads(groundwire("operations", "get", name, "--json", address=server.address).stdout)
     assert (shown["state"], shown["method"]) == ("done", "Reindex")
     assert name in groundwire("operations", "list", address=server.address).stdout
+    lines = groundwire("operations", "get", name, address=server.address).stdout.splitlines()
+    assert {("name", name), ("state", "done"), ("method", "Reindex")} <= {tuple(line.split()) for line in lines}
     client.cancel_operation(name=name)
     assert client.get_operation(name=name).HasField("response")
     client.delete_operation(name=name)

@@ -2,6 +2,8 @@
 
 import asyncio
 import dataclasses
+import threading
+import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -185,6 +187,24 @@ async def test_an_error_of_the_questions_ends_their_conversation_as_it_is(
 def test_an_asynchronous_client_outside_of_a_loop_says_where_it_belongs() -> None:
     with pytest.raises(RuntimeError, match="create it in a coroutine"):
         AsyncGroundwireClient("127.0.0.1:1")
+
+
+def test_an_upload_that_is_refused_leaves_no_thread(client: GroundwireClient, tmp_path: Path) -> None:
+    path = tmp_path / "tides.md"
+    path.write_text("The moon causes the tides.", encoding="utf-8")
+
+    def refuse() -> None:
+        with pytest.raises(CollectionNotFoundError):
+            client.collection("nowhere").ingest(path, on_progress=print)
+
+    refuse()  # which starts the threads of the library
+    before = threading.active_count()
+    for _ in range(5):
+        refuse()
+    ends_at = time.monotonic() + 20
+    while threading.active_count() > before:
+        assert time.monotonic() < ends_at, threading.enumerate()
+        time.sleep(0.02)
 
 
 def test_a_collection_whose_settings_have_changed_is_taken_as_it_is(client: GroundwireClient) -> None:

@@ -259,6 +259,22 @@ def test_a_file_that_was_renamed_by_hand_keeps_the_suggestions_of_its_record(
     ]
 
 
+def test_a_memory_that_is_called_like_the_file_of_another_record_has_one_of_its_own(
+    client: GroundwireClient, tmp_path: Path
+) -> None:
+    made, store = collection(client, "called-alike"), ChunkStore(tmp_path)
+    made.put_records([{"record_type": "faq", "text": "Q: Why?\nA: Because.", "topic": "api"}])
+    export_records(client, made.name, store)
+    (file,) = store.list_chunks()
+    made.remember("The sky is blue.", record_id=file.id)
+    for written in (1, 0):
+        assert export_records(client, made.name, store).written == written
+        assert {each.content for each in store.list_chunks()} == {"Q: Why?\nA: Because.", "The sky is blue."}
+    empty = collection(client, "called-alike-again")
+    assert import_records(client, empty.name, store).failed == {}
+    assert content(empty) == content(made)
+
+
 def test_the_two_sides_of_an_exchange_are_imported_in_their_order(client: GroundwireClient, tmp_path: Path) -> None:
     made, empty = collection(client, "said"), collection(client, "said-again")
     for number in range(4):
@@ -532,6 +548,10 @@ def test_the_commands_say_what_they_did(server: ServerProcess, client: Groundwir
     assert f"vault put '{record_id}': ok" in shown.stderr
     report = json.loads(groundwire("vault", "export", vault, "-c", "told", "--json", address=server.address).stdout)
     assert report == {"written": 0, "unchanged": 1, "removed": 0}
+
+    read = ("vault", "import", vault, "-c", "told")
+    assert groundwire(*read, address=server.address).stderr == ""
+    assert "vault list '': ok\n" in groundwire(*read, "-v", address=server.address).stderr
 
     (tmp_path / "vault" / "index" / "tag_index.json").unlink()
     bad = tmp_path / "vault" / "chunks" / record_id[6:13] / "chunk-\x1b[2J.json"

@@ -103,6 +103,7 @@ def forgeries(provider: Provider) -> Iterator[tuple[str, str, str]]:
     yield "of nobody", provider.token(sub=None), "unknown"
     yield "without a tenant", provider.token(tenant=None), "claims"
     yield "of a tenant that is no name", provider.token(tenant="a\nb"), "claims"
+    yield "of somebody who is no name", provider.token(sub="a\nb"), "claims"
     yield "without rights", provider.token(rights=None), "claims"
     yield "with unknown rights", provider.token(rights=["root"]), "claims"
     yield "with scopes that are none", provider.token(scopes=["everything"]), "claims"
@@ -123,7 +124,7 @@ async def test_no_forged_or_foreign_token_is_taken(provider: Provider) -> None:
             code, metadata, _ = await refusal(stubs.GetDocument(REQUEST, metadata=bearer(token)))
             expected[what] = (grpc.StatusCode.UNAUTHENTICATED, problem)
             told[what] = (code, metadata["problem"])
-    assert len(told) == 17
+    assert len(told) == 18
     assert told == expected
     assert servicer.seen == []
 

@@ -1,5 +1,7 @@
 """What `--set` and `--unset` make of names and values."""
 
+import re
+
 import pytest
 
 from groundwire.api.common.v1.document_pb2 import DocumentFields
@@ -32,6 +34,7 @@ def test_texts_stay_as_they_are_and_lists_grow() -> None:
         ("007", "string_value", "007"),
         ("2024-05-01", "string_value", "2024-05-01"),
         ("NaN", "string_value", "NaN"),
+        ("[" * 100_000, "string_value", "[" * 100_000),
         ("a=b", "string_value", "a=b"),
     ],
 )
@@ -82,6 +85,8 @@ def test_settings_are_named_by_their_paths() -> None:
     assert (settings.retrieval.top_k, settings.retrieval.min_relevance) == (7, 0.25)
     assert settings.limits.require_url
     assert settings.generation_retention.seconds == 30 * 86_400
+    assign(settings, ["generation_retention=3652500d"], ())
+    assert settings.generation_retention.seconds == 3_652_500 * 86_400  # the 10,000 years that a message can hold
     assert list(settings.approved_source_prefixes) == ["a,b"]
     assert settings.field_descriptions[0].type == FIELD_TYPE_STRING
     assert list(mask.paths)[-2:] == ["chunking.target_size", "limits"]
@@ -118,6 +123,22 @@ def test_all_mistakes_are_told_at_once() -> None:
     with pytest.raises(InvalidRequestError) as caught:
         assign(DocumentFields(), ["titel=x", "language=en", "language=de", "title"], ["language", "author"])
     assert [each.field for each in caught.value.violations] == ["titel", "language", "--set", "language", "author"]
+
+
+@pytest.mark.parametrize(
+    ("given", "cleared", "said"),
+    [
+        (["metadata.=x"], [], "metadata.: is not a field to set"),
+        # Else `--unset metadata.$KEY` would remove all keys where the variable is empty.
+        ([], ["metadata."], "metadata.: is not a field to set"),
+        (["tags=" + "[" * 100_000], [], "tags: is not a list of its elements"),
+    ],
+)
+def test_a_key_without_a_name_and_a_list_without_an_end_are_refused(
+    given: list[str], cleared: list[str], said: str
+) -> None:
+    with pytest.raises(InvalidRequestError, match=re.escape(said)):
+        assign(DocumentFields(), given, cleared)
 
 
 def test_nothing_to_change_is_a_mistake() -> None:

@@ -1,12 +1,31 @@
 """What a search found of a quote, compared by code points."""
 
+import json
+
 import pytest
 
 from groundwire.api.common.v1.chunk_pb2 import Chunk
 from groundwire.api.common.v1.span_pb2 import Span
-from groundwire.cli.evaluation import LabelledQuestion, outcome_of, summary
+from groundwire.cli.evaluation import LabelledQuestion, outcome_of, read_questions, summary
+from groundwire.kernel.errors import InvalidRequestError
 
 _ASKED = LabelledQuestion(1, "What causes tides?", "tides.txt", "the moon")
+
+
+def test_only_line_ends_end_a_question() -> None:
+    # JSON may hold these characters as they are, and Python takes them for line ends.
+    questions = ["Why do tides\u2028rise?", "Why do tides\x85fall?"]
+    lines = [json.dumps({"question": each, "source": "tides.txt"}, ensure_ascii=False) for each in questions]
+    assert [each.question for each in read_questions("\n\n".join(lines), "questions")] == questions
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["[]", '{"question": 1, "source": "a"}', '{"question": " ", "source": "a"}', '{"question": "Why?", "source": ""}'],
+)
+def test_a_line_that_is_no_question_is_named(line: str) -> None:
+    with pytest.raises(InvalidRequestError, match="questions: line 2 "):
+        read_questions(f"\n{line}", "questions")
 
 
 def chunk(document_id: str, start: int, end: int) -> Chunk:

@@ -60,7 +60,7 @@ def test_a_person_is_asked_before_documents_go(
 
 def test_where_nobody_can_be_asked_deleting_needs_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stdin, "isatty", lambda: False)
-    with pytest.raises(InvalidRequestError, match="add --yes"):
+    with pytest.raises(InvalidRequestError, match=r"asks before it deletes, .*: add --yes"):
         check_consent("--delete-missing", given=False)
     check_consent("--delete-missing", given=True)
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True)

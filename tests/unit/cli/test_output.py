@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -27,7 +28,7 @@ def test_numbers_are_numbers_and_metadata_plain_values() -> None:
     metadata = {"year": MetadataValue(int64_value=2024), "pages": MetadataValue(int64_list=Int64List(values=[1, 2]))}
     found = json.loads(json.dumps(message_json(Chunk(chunk_number=2**53 - 1, metadata=metadata, embedding=[0.5]))))
     assert found["chunk_number"] == 2**53 - 1
-    assert found["metadata"] == {"pages": [1, 2], "year": 2024}
+    assert [*found["metadata"].items()] == [("pages", [1, 2]), ("year", 2024)]
     assert found["embedding"] == [0.5]
     assert found["tags"] == []
     assert "create_time" not in found
@@ -163,3 +164,13 @@ def test_wide_characters_take_two_columns_of_a_table(
 def test_a_stored_text_leaves_exactly_where_nobody_looks(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     print_exactly(["a\r\n", "\x1b[2J"])
     assert capsysbinary.readouterr().out == b"a\r\n\x1b[2J"
+
+
+def test_an_error_stream_that_cannot_be_written_ends_no_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        monkeypatch.setattr(sys, "stderr", full)
+        print_line("a warning", err=True)
+        print_line("the result")
+    assert capsys.readouterr().out == "the result\n"

@@ -1,6 +1,7 @@
 import os
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -134,16 +135,23 @@ def test_special_files_hold_nobody_up(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_listed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "closed").mkdir()
     (tmp_path / "a.md").write_text("text")
-    listed = Path.iterdir
+    (tmp_path / "closed notes").write_text("text")
+    listed, opened = Path.iterdir, Path.open
 
     def iterdir(path: Path) -> object:
         if path.name == "closed":  # the tests may run as root, whom no mode keeps out
             raise PermissionError(13, "Permission denied")
         return listed(path)
 
+    def open_file(path: Path, *arguments: Any, **named: Any) -> object:
+        if path.name == "closed notes":
+            raise PermissionError(13, "Permission denied")
+        return opened(path, *arguments, **named)
+
     monkeypatch.setattr(Path, "iterdir", iterdir)
+    monkeypatch.setattr(Path, "open", open_file)
     found = find_source_files([tmp_path])
-    assert sources(found) == ["a.md"]
+    assert sources(found) == ["a.md", "closed notes"]  # which fails when it is read, and is named then
     assert found.unusable == [UnusableFile("closed/", "cannot be read: Permission denied")]
 
 
@@ -154,6 +162,7 @@ def test_a_folder_that_cannot_be_listed_is_named(tmp_path: Path, monkeypatch: py
         (("*.md",), (), ["a.md", "drafts/b.md"]),
         (("*.md", "notes"), (), ["a.md", "drafts/b.md", "notes/a.txt"]),
         ((), ("drafts",), ["a.md", "notes/a.txt"]),
+        ((), ("drafts/",), ["a.md", "notes/a.txt"]),
         ((), ("drafts/old",), ["a.md", "drafts/b.md", "notes/a.txt"]),
         ((), ("drafts/old/",), ["a.md", "drafts/b.md", "notes/a.txt"]),
         ((), ("drafts/*.txt",), ["a.md", "drafts/b.md", "notes/a.txt"]),
@@ -178,12 +187,17 @@ def test_what_is_not_selected_is_not_reported_either(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("path", "instead"),
-    [("-", "cat > notes.md"), ("https://example.org/a.html", "curl -o"), ("S3://bucket/a.md", "curl -o")],
+    [
+        ("-", "cat > notes.md"),
+        ("https://example.org/a.html", "curl -o"),
+        ("S3://bucket/a.md", "curl -o"),
+        ("", "must name a file or folder"),
+    ],
 )
 def test_what_is_no_file_says_what_to_do(path: str, instead: str) -> None:
     with pytest.raises(InvalidRequestError) as refused:
         check_sources(["a.md", path])
     (violation,) = refused.value.violations
-    assert violation.field == path
+    assert violation.field == (path or "PATH")
     assert instead in violation.description
     assert check_sources(["./-", "a:b.md"]) == [Path("-"), Path("a:b.md")]

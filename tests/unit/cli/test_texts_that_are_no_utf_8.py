@@ -26,6 +26,15 @@ def test_an_argument_of_other_bytes_is_named(arguments: tuple[str, ...], capfd: 
     assert capfd.readouterr().err == "error USAGE: '\\udc80x' is not UTF-8\n"
 
 
+def test_the_mark_that_windows_puts_before_a_text_is_no_part_of_it(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "answer.json"
+    path.write_text(json.dumps({"citations": [{}]}), encoding="utf-8-sig")
+    assert _run(["verify", str(path), *NOWHERE]) == EXIT_USAGE
+    assert "citations[0]: lacks document_id" in capfd.readouterr().err
+
+
 def test_half_a_character_in_a_file_of_citations_is_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "answer.json"
     path.write_text(json.dumps({"citations": [_CITATION], "answer": "\ud83d"}), encoding="utf-8")

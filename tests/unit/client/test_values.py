@@ -1,9 +1,9 @@
 """Plain Python values become the messages of the contract, and come back."""
 
 import inspect
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -20,6 +20,8 @@ from groundwire.client.values import (
     plain_metadata,
 )
 from groundwire.kernel.errors import InvalidFilterError, InvalidRequestError
+
+WHEN = datetime(2026, 2, 10, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -129,6 +131,37 @@ async def test_what_is_no_text_is_named() -> None:
         collection = asynchronous.collection("handbook")
         with pytest.raises(TypeError, match="query must be a text, not None"):
             await collection.search(None)
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=14))),
+        datetime(9999, 12, 31, 23, tzinfo=timezone(timedelta(hours=-14))),
+    ],
+)
+def test_a_time_that_is_in_no_year_in_utc_is_named(moment: datetime) -> None:
+    for refused in (
+        lambda: fields_message({"date_created": moment}),
+        lambda: fields_message({"metadata": {"date_created": moment}}),
+        lambda: new_record("memory", "x", {"timestamp": moment}),
+    ):
+        with pytest.raises(InvalidRequestError, match=r"(date_created|timestamp)('\])?: must be in the years 1 to"):
+            refused()
+
+
+def test_what_is_none_is_left_out_of_a_record() -> None:
+    said = {"importance": None, "kind": None, "tags": None, "metadata": None, "entity": None, "timestamp": None}
+    assert new_record("memory", "x", said).timestamp.seconds > 0
+    assert new_record("memory", "x", {**said, "timestamp": WHEN}) == new_record("memory", "x", {"timestamp": WHEN})
+
+
+def test_one_question_or_record_is_no_list_of_them() -> None:
+    with GroundwireClient("127.0.0.1:1") as client:
+        with pytest.raises(InvalidRequestError, match="questions: must be a list of texts, not 'Why"):
+            next(client.collection("x").converse("Why?"))
+        with pytest.raises(InvalidRequestError, match="records: must be a list of records"):
+            client.collection("x").put_records(cast("Any", {"record_type": "memory", "text": "x"}))
 
 
 def test_one_path_is_no_list_of_paths() -> None:

@@ -24,6 +24,7 @@ from groundwire.kernel.errors import (
     NotAvailableError,
     NotFoundError,
     PreconditionError,
+    QuotaExceededError,
     StartError,
     StoreUnavailableError,
     UnauthenticatedError,
@@ -64,6 +65,10 @@ def test_every_error_comes_back_as_itself(kind: type[GroundwireError]) -> None:
     assert vars(back) == vars(error) | ({"retry_after_s": error.retry_after_s} if error.retry_after_s else {})
 
 
+def test_a_server_that_cannot_be_reached_may_be_tried_again_in_a_second() -> None:
+    assert error_of(grpc.StatusCode.UNAVAILABLE, "refused", ()).retry_after_s == 1.0
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_error_of_an_item_is_the_error_that_it_alone_would_be(kind: type[GroundwireError]) -> None:
     error = make(kind)
@@ -84,6 +89,13 @@ def test_every_status_holds_one_error_info_and_the_details_of_its_kind(kind: typ
     assert ("BadRequest" in details) == issubclass(kind, InvalidRequestError)
     assert ("ResourceInfo" in details) == issubclass(kind, NotFoundError)
     assert ("RetryInfo" in details) == (error.retry_after_s is not None)
+    assert ("QuotaFailure" in details) == issubclass(kind, QuotaExceededError)
+
+
+def test_the_quota_that_is_used_up_is_named() -> None:
+    status, failure = to_status(QuotaExceededError("too many", quota="documents")), error_details_pb2.QuotaFailure()
+    assert any(detail.Unpack(failure) for detail in status.details)
+    assert [(each.subject, each.description) for each in failure.violations] == [("documents", "too many")]
 
 
 @given(

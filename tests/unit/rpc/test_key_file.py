@@ -11,7 +11,7 @@ import yaml
 
 from groundwire.kernel.errors import InvalidRequestError, PreconditionError, UnauthenticatedError
 from groundwire.kernel.identity import Identity, Right
-from groundwire.rpc.key_file import KeyRing, create_key, parse_keys, read_key_file, revoke_key
+from groundwire.rpc.key_file import KeyRing, create_key, parse_keys, parse_scopes, read_key_file, revoke_key
 
 _READ = frozenset({Right.READ})
 
@@ -30,6 +30,25 @@ def test_a_key_that_is_revoked_again_was_revoked_when_it_first_was(keys: Path) -
     keys.write_text(yaml.safe_dump(document), encoding="utf-8")
     assert revoke_key(keys, key_id).revoked == long_ago
     assert read_key_file(keys).keys[key_id].revoked == long_ago
+
+
+def test_a_key_that_is_to_be_revoked_some_day_is_revoked_at_once(keys: Path) -> None:
+    key, token = create_key(keys, Identity("acme", "ci", _READ))
+    later = datetime.now(UTC) + timedelta(days=1)
+    keys.write_text(f"{keys.read_text('utf-8')}  revoked: {later.isoformat()}\n", encoding="utf-8")
+    revoke_key(keys, key.key_id)
+    with pytest.raises(UnauthenticatedError):
+        read_key_file(keys).identify(token, datetime.now(UTC))
+
+
+def test_a_file_is_changed_where_a_link_leads(keys: Path, tmp_path: Path) -> None:
+    link = tmp_path / "config" / "keys.yaml"
+    link.parent.mkdir()
+    link.symlink_to(keys)
+    key_id = create_key(link, Identity("acme", "ci", _READ))[0].key_id
+    revoke_key(link, key_id)
+    assert link.is_symlink()
+    assert read_key_file(keys).keys[key_id].revoked is not None
 
 
 def test_a_change_keeps_who_may_read_the_file(keys: Path) -> None:
@@ -81,6 +100,13 @@ def test_a_key_with_a_value_that_cannot_be_is_refused(keys: Path, line: str) -> 
     create_key(keys, Identity("acme", "ci", _READ))
     with pytest.raises(InvalidRequestError):
         parse_keys([keys.read_bytes() + f"  {line}\n".encode()])
+
+
+def test_a_key_has_at_most_a_thousand_scopes() -> None:
+    scopes = [f"entity:{number}" for number in range(1000)]
+    assert len(parse_scopes(scopes, "scopes") or ()) == 1000
+    with pytest.raises(InvalidRequestError, match="up to 1000 scopes"):
+        parse_scopes([*scopes, "global"], "scopes")
 
 
 def test_what_no_server_would_read_is_not_written(keys: Path) -> None:

@@ -93,14 +93,14 @@ def test_a_token_is_refused_for_another_tenant_method_or_key() -> None:
             tokens.read(token, tenant=tenant, request=request)
 
 
-@pytest.mark.parametrize(("asked", "given_size"), [(0, 20), (1, 1), (100, 100), (101, 100), (2**31 - 1, 100)])
+@pytest.mark.parametrize(("asked", "given_size"), [(0, 50), (1, 1), (100, 100), (101, 100), (2**31 - 1, 100)])
 def test_page_sizes(asked: int, given_size: int) -> None:
-    assert page_size(asked, default=20, maximum=100) == given_size
+    assert page_size(asked, maximum=100) == given_size
 
 
 def test_a_negative_page_size_is_refused() -> None:
     with pytest.raises(InvalidRequestError, match="page_size"):
-        page_size(-1, default=20, maximum=100)
+        page_size(-1)
 
 
 def test_everyone_who_opens_the_key_file_gets_the_same_key(tmp_path: Path) -> None:

@@ -21,6 +21,24 @@ def test_a_broken_connection_is_tried_again_a_few_times(error: GroundwireError) 
         pauses.append(upload.pause_s(error))
     assert all(pause is not None and pause > 0 for pause in pauses[:6])
     assert pauses[6] is None
+    # Together as long as a server takes to start again, and each a little longer or shorter for each client.
+    assert 11 < sum(pause or 0 for pause in pauses) < 22
+
+
+def test_a_server_says_when_to_come_back() -> None:
+    upload, error = _upload(), UnavailableError("full")
+    error.retry_after_s = 60.0
+    upload.first_message()
+    assert 45 <= (upload.pause_s(error) or 0) <= 75
+
+
+def test_attempts_that_get_further_do_not_count() -> None:
+    upload = _upload()
+    for offset, goes_on in ((1, True), (2, True), (2, False)):
+        for _ in range(6):
+            upload.first_message()
+        upload.take(pb.UploadDocumentResponse(progress=pb.UploadProgress(durable_offset=offset)))
+        assert (upload.pause_s(UnavailableError("down")) is not None) is goes_on
 
 
 @pytest.mark.parametrize(

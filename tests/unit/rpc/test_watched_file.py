@@ -5,6 +5,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
+from groundwire.kernel.errors import InvalidRequestError
 from groundwire.rpc.watched_file import WatchedFiles
 
 
@@ -31,7 +34,25 @@ def test_a_file_of_the_same_time_and_size_is_read_when_it_takes_the_place_of_ano
     watched.close()
 
 
-def test_a_file_that_cannot_even_be_refused_is_left_alone_and_the_next_one_is_read(tmp_path: Path) -> None:
+def test_a_file_is_read_when_it_was_written_over_with_its_old_time(tmp_path: Path) -> None:
+    path = tmp_path / "keys"
+    path.write_text("old\n")
+    status = path.stat()
+    watched = WatchedFiles([path], first_line, "keys")
+    path.write_text("new\n")
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    until(lambda: watched.value == "new")
+    watched.close()
+
+
+def test_what_never_ends_is_no_file_of_keys() -> None:
+    with pytest.raises(InvalidRequestError, match=r"keys: '/dev/zero' cannot be read: is larger than"):
+        WatchedFiles([Path("/dev/zero")], first_line, "keys")
+
+
+def test_a_file_that_cannot_even_be_refused_is_left_alone_and_the_next_one_is_read(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     path = tmp_path / "keys"
     path.write_text("old\n")
     seen: list[bytes] = []
@@ -46,4 +67,5 @@ def test_a_file_that_cannot_even_be_refused_is_left_alone_and_the_next_one_is_re
     assert watched.value == "old"
     path.write_text("new\n")
     until(lambda: watched.value == "new")
+    assert "keys were not taken over" in caplog.text
     watched.close()

@@ -158,6 +158,7 @@ def test_fields_are_changed_but_those_that_are_fixed(store: ChunkStore, clock: C
         ("tokens", 801),
         ("tokens", 4.5),
         ("tags", ["a,b"]),
+        ("tags", "ab"),
         ("conversation_id", "123"),
         ("created", START),
         ("id", "chunk-2026-02-10-00000000"),
@@ -271,6 +272,9 @@ def test_lists_are_narrowed_by_conversation_and_tags(store: ChunkStore, clock: C
     assert listed(tags=["a"]) == [ids[0], ids[2]]
     assert listed(conversation_id="conv-1", tags=["a"]) == [ids[0]]
     assert listed(tags=["a", "b"]) == [ids[0]]
+    for refused in (lambda: listed(tags="ab"), lambda: create(store, tags="ab")):
+        with pytest.raises(InvalidRequestError, match="tags: must be a list of texts, not 'ab'"):
+            refused()
 
 
 @pytest.mark.requirement("S2-06", "S2-14", "S2-15", "C18")
@@ -400,6 +404,8 @@ def test_symbolic_links_are_not_followed(store: ChunkStore, tmp_path: Path) -> N
         with pytest.raises(GroundwireError):
             attempt(chunk.id)
     with pytest.raises(DataLossError, match="symbolic link"):
+        store.delete_chunk(chunk.id, permanent=True)
+    with pytest.raises(DataLossError, match="symbolic link"):
         create(store)
     assert [path.name for path in outside.iterdir()] == [f"{chunk.id}.json"]
 
@@ -410,12 +416,24 @@ def test_symbolic_links_are_not_followed(store: ChunkStore, tmp_path: Path) -> N
     assert store.list_chunks() == []
 
 
+@pytest.mark.parametrize("name", ["chunks", "index", "archive", ".lock"])
+def test_no_part_of_a_vault_is_elsewhere(tmp_path: Path, name: str) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (tmp_path / "vault").mkdir()
+    (tmp_path / "vault" / name).symlink_to(outside / "lock" if name == ".lock" else outside)
+    with pytest.raises((DataLossError, OSError)):
+        create(ChunkStore(tmp_path / "vault"))
+    assert [*outside.iterdir()] == []
+
+
 DAMAGES: dict[str, Callable[[str], str]] = {
     "cut off": lambda text: text[: len(text) // 2],
     "empty": lambda _: "",
     "no object": lambda _: "[]",
     "wrong type": lambda text: text.replace('"fact"', '"dream"'),
     "wrong number": lambda text: text.replace('"tokens": 4', '"tokens": "4"'),
+    "no count": lambda text: text.replace('"access_count": 0', f'"access_count": {2**53}'),
     "missing field": lambda text: text.replace('"content"', '"contents"'),
     "no metadata": lambda text: json.dumps(
         {name: held for name, held in json.loads(text).items() if name != "metadata"}
@@ -467,6 +485,24 @@ def test_what_is_no_text_file_is_skipped(store: ChunkStore, kind: str) -> None:
     assert store.list_chunks() == []
 
 
+def test_a_folder_that_cannot_be_listed_is_no_empty_one(store: ChunkStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    month = file_of(store, create(store)).parent
+    (month.parent / ".DS_Store").touch()  # which is no folder of a month
+    assert len(ChunkStore(store.root).list_chunks()) == 1
+    listed = os.scandir
+
+    def scandir(path: Any = ".") -> Any:
+        if Path(os.fsdecode(path)) == month:  # the tests may run as root, whom no mode keeps out
+            raise PermissionError(13, "Permission denied", str(month))
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    monkeypatch.setattr(os, "listdir", lambda path=".": [each.name for each in scandir(path)])
+    for read in (store.list_chunks, store.check):
+        with pytest.raises(PermissionError):
+            read()
+
+
 @pytest.mark.requirement("S2-36", "S2-38")
 def test_a_damaged_file_of_the_archive_stays_there(store: ChunkStore) -> None:
     chunk = create(store)
@@ -503,11 +539,21 @@ def test_lost_and_stale_indexes_are_made_anew_equal(store: ChunkStore, lost: str
     assert opened.check().wrong_indexes == []
 
 
+def test_a_memory_is_restored_into_a_month_that_is_there_no_more(store: ChunkStore) -> None:
+    chunk = create(store)
+    store.delete_chunk(chunk.id)
+    file_of(store, chunk).parent.rmdir()
+    assert store.restore_chunk(chunk.id) == chunk
+    assert store.list_chunks() == [chunk]
+
+
 @pytest.mark.requirement("S2-22")
 def test_a_file_that_was_changed_by_hand_is_taken_as_it_is(store: ChunkStore) -> None:
     chunk = create(store, tags=["tea"])
     path = file_of(store, chunk)
-    path.write_text(path.read_text(encoding="utf-8").replace('"tea"', '"coffee"'), encoding="utf-8")
+    # As an editor of Windows may: with a byte order mark and its line ends.
+    text = path.read_text(encoding="utf-8").replace('"tea"', '"coffee"').replace("\n", "\r\n")
+    path.write_text(text, encoding="utf-8-sig", newline="")
     assert [each.id for each in store.list_chunks(tags=["coffee"])] == [chunk.id]
     assert store.check().wrong_indexes == ["tag_index.json"]
 

@@ -24,10 +24,11 @@ def main() -> None:
     sys.stdin = sys.stdin or nowhere.open(encoding="utf-8")
     sys.stdout = sys.stdout or nowhere.open("w", encoding="utf-8")
     sys.stderr = sys.stderr or nowhere.open("w", encoding="utf-8")
-    for stream in (sys.stdout, sys.stderr):
+    # A terminal with another encoding shows escapes instead of failing on characters that it lacks. What is typed in
+    # another one is a question with wrong characters, and no end of the session.
+    for stream, errors in ((sys.stdin, "replace"), (sys.stdout, "backslashreplace"), (sys.stderr, "backslashreplace")):
         if isinstance(stream, TextIOWrapper):
-            # A terminal with another encoding shows escapes instead of failing on characters that it lacks.
-            stream.reconfigure(errors="backslashreplace")
+            stream.reconfigure(errors=errors)
     try:
         code = _run(sys.argv[1:])
     except KeyboardInterrupt:

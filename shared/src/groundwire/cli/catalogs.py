@@ -93,10 +93,11 @@ def restore(folder: Path, data: Path, catalog: str, no_check: bool) -> None:
     """Restore a backup into an empty data folder or database and check it; exits with 1 if problems remain."""
     try:
         manifest: dict[str, Any] = json.loads((folder / _MANIFEST).read_bytes())
-        files: dict[str, Any] = manifest["files"]
+        files, _ = dict(manifest["files"]), manifest["create_time"]
         is_known = manifest["format"] == _FORMAT and {_CATALOG} <= set(files) <= {_CATALOG, _KEY}
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise PreconditionError(f"{str(folder)!r} is not a complete backup: it has no {_MANIFEST}") from error
+        message = f"{str(folder)!r} is not a complete backup: its {_MANIFEST} is missing or damaged"
+        raise PreconditionError(message) from error
     if not is_known:
         raise PreconditionError(f"{str(folder)!r} is a backup of another version of groundwire")
     for name, described in files.items():
@@ -109,7 +110,7 @@ def restore(folder: Path, data: Path, catalog: str, no_check: bool) -> None:
     _refuse_used(data)
     # Its owner alone: it holds texts, and the key that signs tokens.
     data.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for name in manifest["files"]:
+    for name in files:
         if name == _CATALOG and not is_file:
             _copy(f"sqlite:{folder / name}", catalog)
             continue

@@ -1,5 +1,7 @@
 """`groundwire docs` and `chunks`: look at documents and chunks, change, delete and restore them."""
 
+import shlex
+
 import click
 
 from groundwire.api.common.v1.document_pb2 import Document, DocumentReference
@@ -137,7 +139,7 @@ def delete_document(document: str, collection: str, purge: bool, etag: str) -> N
     if receipt.purged:
         show_receipt(document, receipt)
     elif receipt.document_count:
-        restore = f"groundwire docs restore {document} -c {collection}"
+        restore = shlex.join(["groundwire", "docs", "restore", document, "-c", collection])
         print_line(f"deleted {document} with {counted(receipt.chunk_count, 'chunk')}; bring it back with: {restore}")
     else:
         print_line(f"deleted {document}; its document stays, with its other sources")
@@ -215,6 +217,8 @@ _CHUNK_COLUMNS = ("chunk", "characters", "heading and text")
 _EXCERPT_CHARS = 60
 # Chunk numbers stay below 2^53, so that JavaScript numbers hold them.
 _MAX_CHUNK_NUMBER = 2**53 - 1
+# Python reads no number of more than a few thousand digits.
+_MOST_DIGITS = 1000
 
 
 @chunks_app.command("list")
@@ -247,7 +251,7 @@ def get_chunk(chunk: str, collection: str) -> None:
     request = library_pb.GetChunkRequest(collection=collection)
     if not chunk.isdecimal():
         request.reference.chunk_id = chunk
-    elif int(chunk) <= _MAX_CHUNK_NUMBER:
+    elif len(chunk) < _MOST_DIGITS and int(chunk) <= _MAX_CHUNK_NUMBER:
         request.reference.chunk_number = int(chunk)
     else:
         raise InvalidRequestError.of("CHUNK", f"must be at most {_MAX_CHUNK_NUMBER} as a number")
@@ -269,7 +273,7 @@ def update_chunk(
     """Change the tags and metadata of a chunk itself; nothing is embedded again."""
     # The message of a chunk has many more fields, and `assign_fields` would take them all.
     names = [text.partition("=")[0] for text in (*assignments, *cleared)]
-    unknown = [name for name in names if name != "tags" and not name.startswith("metadata")]
+    unknown = [name for name in names if name.partition(".")[0] not in {"tags", "metadata"}]
     if unknown:
         description = "is not a field to set; there are tags, metadata.KEY"
         raise InvalidRequestError([FieldViolation(name, description) for name in unknown])

@@ -97,7 +97,7 @@ def read_questions(text: str, name: str) -> list[LabelledQuestion]:
         InvalidRequestError: naming a line that is not such an object; or there are no questions.
     """
     questions = []
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
         try:

@@ -66,7 +66,7 @@ def assign(
                 if key:
                     # JSON where it is a number, truth value, list or quoted text, else a text as it is.
                     plain: Any = value
-                    with suppress(ValueError):
+                    with suppress(ValueError, RecursionError):
                         plain = json.loads(value, parse_constant=int)  # which refuses NaN: JSON has none
                     getattr(holder, field.name)[key].CopyFrom(value_message(plain, path))
                 else:
@@ -141,7 +141,8 @@ def _holder_of(message: Any, path: str) -> tuple[Any, Any, str]:
     holder, names = message, path.split(".")
     while names:
         field = holder.DESCRIPTOR.fields_by_name.get(names.pop(0))
-        if field is None or (_is_map(field) and not names) or (_is_leaf(field) and names) or _is_set_by_server(field):
+        has_no_key = field is not None and _is_map(field) and not any(names)
+        if field is None or has_no_key or (_is_leaf(field) and names) or _is_set_by_server(field):
             break
         if _is_map(field):
             return holder, field, ".".join(names)
@@ -182,7 +183,7 @@ def read_metadata_file(path: Path) -> tuple[DocumentFields, dict[str, DocumentFi
         InvalidRequestError: naming the file, or each name whose value its field cannot have.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
         document = json.loads(text) if path.suffix.lower() == ".json" else yaml.load(text, _Loader)  # noqa: S506 - a safe one
     except OSError as error:
         raise InvalidRequestError.of(str(path), f"cannot be read: {error.strerror}") from error
@@ -273,7 +274,7 @@ def read_list(field: Any, text: str, place: str) -> list[Any]:
             if field.message_type:
                 return [_element(field, item) for item in items]
             texts = [item if isinstance(item, str) else json.dumps(item) for item in items]
-        except (ValueError, json_format.ParseError) as error:
+        except (ValueError, RecursionError, json_format.ParseError) as error:
             reason = " ".join(str(error).split())
             raise InvalidRequestError.of(place, f"is not a list of its elements: {reason}") from error
         return [read_value(field, item, place) for item in texts]

@@ -211,7 +211,7 @@ def size_option(name: str) -> Callable[[Any], Any]:
 @size_option("maximum")
 @click.option(
     "--overlap",
-    type=click.FloatRange(min=0.0, max=0.5),
+    type=click.FloatRange(min=0.0, max=0.5, max_open=True),
     help="Share of a chunk that overlaps its neighbour, below 0.5.",
 )
 @set_option

@@ -20,7 +20,7 @@ import click
 import yaml
 
 from groundwire.cli.connection import connection
-from groundwire.cli.options import INT64, collection_option, is_json, server_options
+from groundwire.cli.options import INT64, collection_option, is_json, read_text, server_options
 from groundwire.cli.output import is_terminal, print_line, print_table, printed_as_json
 from groundwire.client import AsyncGroundwireClient
 from groundwire.kernel.errors import GroundwireError, InvalidRequestError
@@ -30,6 +30,7 @@ _KINDS: Final = ("search", "ask", "ingest")
 _LIMITS: Final = ("p50_ms", "p95_ms", "p99_ms", "max_ms", "failed_share")
 _QUANTILES: Final = (0.5, 0.9, 0.95, 0.99, 0.999)
 _CALL_S: Final = 30.0
+_MOST_DIGITS: Final = 9
 # A server that does not answer must not fill the memory of the client.
 _MAX_UNDER_WAY: Final = 10_000
 _WIDTH, _HEIGHT = 640, 220
@@ -104,7 +105,7 @@ def load(
 
     Documents that are ingested go into the same collection and are deleted at the end.
     """
-    asked = [line.strip() for line in queries.read_text(encoding="utf-8").splitlines() if line.strip()]
+    asked = [line.strip() for line in read_text(queries).split("\n") if line.strip()]
     if not asked:
         raise InvalidRequestError.of("queries", f"{str(queries)!r} has no line")
     limits = {} if slo is None else read_slo(slo)
@@ -137,7 +138,7 @@ def read_mix(text: str) -> Mix:
     mix: Mix = {}
     for part in text.split(","):
         kind, _, share = part.strip().partition("=")
-        if kind not in _KINDS or not share.isdecimal():
+        if kind not in _KINDS or not share.isdecimal() or len(share) > _MOST_DIGITS:
             raise InvalidRequestError.of("mix", f"{part.strip()!r} is not of the form search=8, ask=1 or ingest=1")
         mix[kind] = int(share)
     if not any(mix.values()):
@@ -152,8 +153,8 @@ def read_slo(path: Path) -> Slo:
         InvalidRequestError: it is of another form.
     """
     try:
-        limits = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
+        limits = yaml.safe_load(read_text(path))
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a time such as 2027-13-01 is a wrong value
         raise InvalidRequestError.of("slo", f"{str(path)!r} is not YAML") from error
     if not isinstance(limits, dict) or not limits:
         raise InvalidRequestError.of("slo", "has no limits")

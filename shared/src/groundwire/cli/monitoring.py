@@ -126,19 +126,20 @@ def pipeline(collection: str, window: float | None) -> None:
 @click.command()
 @click.option("--collection", "-c", default="", help="Only queries of this collection.")
 @click.option("-n", "--count", type=COUNT, default=20, help="Most entries to show.")
-@click.option("--since", type=click.DateTime(), help="Only queries from this time on; UTC.")
-@click.option("--until", type=click.DateTime(), help="Only queries before this time; UTC.")
+@click.option("--since", metavar="TIME", help="Only queries from this time on; in UTC unless it has an offset.")
+@click.option("--until", metavar="TIME", help="Only queries before this time; in UTC unless it has an offset.")
 @server_options
-def logs(collection: str, count: int, since: datetime | None, until: datetime | None) -> None:
+def logs(collection: str, count: int, since: str | None, until: str | None) -> None:
     """Show logged queries, newest first."""
+    start, end = _timestamp(since, "--since"), _timestamp(until, "--until")
     with connect() as client:
         pages = all_items(
             client.list_query_logs,
             "logs",
             page_size=min(count, _PAGE_SIZE),
             collection=collection,
-            start_time=_timestamp(since),
-            end_time=_timestamp(until),
+            start_time=start,
+            end_time=end,
         )
         entries = list(islice(pages, count))
     if printed_as_json(entries):
@@ -150,11 +151,15 @@ def logs(collection: str, count: int, since: datetime | None, until: datetime | 
         print_line(f"{_shown_time(entry.log_time)}  {duration}  {outcome:<24}  {entry.collection}  {query}")
 
 
-def _timestamp(moment: datetime | None) -> Timestamp | None:
-    if moment is None:
+def _timestamp(text: str | None, option: str) -> Timestamp | None:
+    if text is None:
         return None
     message = Timestamp()
-    message.FromDatetime(moment)
+    try:
+        message.FromDatetime(datetime.fromisoformat(text))  # without an offset in UTC, as times are shown
+    except (ValueError, OverflowError) as error:
+        rule = "must be a date or a time in ISO 8601, such as 2026-02-10T12:00:00Z"
+        raise InvalidRequestError.of(option, f"{rule}, not {text!r}") from error
     return message
 
 

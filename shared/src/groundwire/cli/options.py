@@ -130,7 +130,7 @@ def check_consent(option: str, *, given: bool) -> None:
         InvalidRequestError: neither; a script has to pass --yes.
     """
     if not given and not sys.stdin.isatty():
-        raise InvalidRequestError.of(option, "deletes for good, and there is no terminal to ask at: add --yes")
+        raise InvalidRequestError.of(option, "asks before it deletes, and there is no terminal to ask at: add --yes")
 
 
 def read_json(path: Path) -> Any:
@@ -152,7 +152,7 @@ def read_text(path: Path) -> str:
         InvalidRequestError: it cannot be read, or is not UTF-8.
     """
     try:
-        with click.open_file(str(path), encoding="utf-8") as file:
+        with click.open_file(str(path), encoding="utf-8-sig") as file:  # the mark that Windows puts first is no text
             text: str = file.read()
             return text
     except OSError as error:

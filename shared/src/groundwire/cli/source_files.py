@@ -19,12 +19,13 @@ _SNIFFED_BYTES = 4096
 # In bytes of UTF-8: the last character of the sniffed bytes may be incomplete.
 _LONGEST_CHARACTER = 4
 _URL = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
-# What to do instead of naming standard input (True) or a URL.
+# What to name instead of nothing, which `Path` takes for the current folder, of standard input and of a URL.
 _INSTEAD = {
-    True: "standard input has no source that citations could name: save it first, as in `cat > notes.md`, and ingest "
+    "": "must name a file or folder",
+    "-": "standard input has no source that citations could name: save it first, as in `cat > notes.md`, and ingest "
     "the file",
-    False: "the server opens no URLs: save the page first, as in `curl -o page.html URL`, and ingest the file",
 }
+_INSTEAD_OF_URL = "the server opens no URLs: save the page first, as in `curl -o page.html URL`, and ingest the file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +104,13 @@ def check_sources(paths: Sequence[str]) -> list[Path]:
     """Return the paths of files and folders.
 
     Raises:
-        InvalidRequestError: one is standard input or a URL, which cannot be ingested; says what to do instead.
+        InvalidRequestError: one is empty, standard input or a URL, which cannot be ingested; says what to do instead.
     """
-    violations = [FieldViolation(path, _INSTEAD[path == "-"]) for path in paths if path == "-" or _URL.match(path)]
+    violations = [
+        FieldViolation(path or "PATH", _INSTEAD.get(path, _INSTEAD_OF_URL))
+        for path in paths
+        if path in _INSTEAD or _URL.match(path)
+    ]
     if violations:
         raise InvalidRequestError(violations)
     return [Path(path) for path in paths]

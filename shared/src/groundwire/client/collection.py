@@ -469,6 +469,8 @@ class CollectionOperations(Operations, RecordOperations):
                 if isinstance(event, Answer):
                     print(event.text)
         """
+        if isinstance(questions, str):  # a text is iterable, too
+            raise InvalidRequestError.of("questions", f"must be a list of texts, not {questions!r}")
         asked: dict[str, str] = {}
 
         def ask(question: str) -> answer_pb.ConverseRequest:

@@ -313,6 +313,8 @@ class RecordOperations(Caller):
             for result in ada.put_records([entry]):
                 print(result)
         """
+        if isinstance(records, Mapping):
+            raise InvalidRequestError.of("records", f"must be a list of records, not {records!r}")
         messages: list[record_pb2.Record] = []
         for index, given in enumerate(records):
             said: dict[str, Any] = dict(given)
@@ -466,9 +468,14 @@ class RecordOperations(Caller):
 
     @Operation
     async def update_record(
-        self, record_id: str, *, text: str | None = None, clear: Sequence[str] = (), **fields: Unpack[RecordChanges]
+        self,
+        record_id: str,
+        *,
+        text: str | None = None,
+        clear: str | Sequence[str] = (),
+        **fields: Unpack[RecordChanges],
     ) -> RecordResult:
-        """Change a record; what is left out stays as it is.
+        """Change a record; what is left out, or None, stays as it is.
 
         Args:
             record_id: its id.
@@ -490,9 +497,10 @@ class RecordOperations(Caller):
         request = pb.GetRecordRequest(collection=self.name, record_id=record_id)
         stored = (await self._transport.send(Contract.get_record, request)).record
         record_type = enum_name(record_pb2.RecordType.DESCRIPTOR, stored.record_type)
-        said = _scoped(record_type, {**fields, **({} if text is None else {"text": text})})
+        said = _scoped(record_type, {**fields, "text": text})
         of_all = (*_OF_ALL_TYPES, "timestamp", "metadata")
-        paths = [name if name in of_all else f"{record_type}.{name}" for name in (*said, *clear) if name != "etag"]
+        names = [name for name in (*said, *_names(clear)) if name != "etag"]
+        paths = [name if name in of_all else f"{record_type}.{name}" for name in names]
         record, mask = _record(record_type, {**said, "record_id": record_id}), FieldMask(paths=paths)
         change = pb.UpdateRecordRequest(collection=self.name, record=record, update_mask=mask)
         return RecordResult.of((await self._transport.send(Contract.update_record, change)).result)
@@ -519,7 +527,7 @@ class RecordOperations(Caller):
         _check_selection(ids, filter)
         request = pb.DeleteRecordsRequest(collection=self.name, filter=filter_message(filter), permanent=permanent)
         if filter is None:
-            request.ids.record_ids.extend(_ids(ids))
+            request.ids.record_ids.extend(_names(ids))
         return Deletion.of((await self._transport.send(Contract.delete_records, request)).receipt)
 
     @Operation
@@ -544,7 +552,7 @@ class RecordOperations(Caller):
             ada.restore_records(remembered.record_id)
         """
         _check_selection(ids, filter)
-        record_ids = _ids(ids)
+        record_ids = _names(ids)
         if filter is not None:
             deleted = self._list(filter, include_deleted=True)
             record_ids = [each.record_id async for each in deleted if each.delete_time is not None]
@@ -616,13 +624,16 @@ def new_record(record_type: str, text: str, fields: Mapping[str, Any], place: st
         InvalidRequestError: naming each field that the type does not have, or whose value no message can hold.
     """
     # The client's time: a record says when it was made, not when it reached the server.
-    said = _scoped(record_type, {"timestamp": datetime.now(UTC), **fields, "text": text})
+    said = {"timestamp": datetime.now(UTC)} | _scoped(record_type, {**fields, "text": text})
     return _record(record_type, said, place)
 
 
 def _scoped(record_type: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields with the scope of an entity that is given alone; only memories have a field for it besides."""
-    said = dict(fields)
+    """Return the fields that are not None, with the scope of an entity that is given alone.
+
+    Only memories have a field for the entity besides.
+    """
+    said = {name: value for name, value in fields.items() if value is not None}
     if said.get("entity") and "scope" not in said:
         said["scope"] = f"{ENTITY_SCOPE}{said['entity']}"
         if record_type != "memory":
@@ -683,8 +694,8 @@ def _check_selection(ids: str | Sequence[str], condition: FilterJson | None) -> 
         raise InvalidRequestError.of("ids", "either ids or a filter must be given")
 
 
-def _ids(given: str | Sequence[str]) -> Sequence[str]:
-    return [given] if isinstance(given, str) else given
+def _names(given: str | Sequence[str]) -> list[str]:
+    return [given] if isinstance(given, str) else list(given)
 
 
 def _links(
@@ -695,4 +706,4 @@ def _links(
         (pb.LINK_KIND_CONTRADICTS, contradicts),
         (pb.LINK_KIND_SUGGESTED_CONTRADICTS, suggested_contradicts),
     )
-    return [pb.RecordLink(kind=kind, target_record_id=each) for kind, given in targets for each in _ids(given)]
+    return [pb.RecordLink(kind=kind, target_record_id=each) for kind, given in targets for each in _names(given)]

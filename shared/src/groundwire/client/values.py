@@ -76,7 +76,7 @@ def fields_message(fields: Fields) -> DocumentFields | None:
 
 
 def set_field(message: Any, name: str, value: Any, place: str) -> None:
-    """Set a field of a message, which has it, to a plain value or a list of these; None leaves it.
+    """Set a field of a message, which has it, to a plain value or a list of these.
 
     Raises:
         InvalidRequestError: naming `place`, the field cannot hold the value.
@@ -238,7 +238,7 @@ def timestamp_message(moment: date, place: str) -> Timestamp:
     """Return the message of a time, or of the first moment of a day in UTC.
 
     Raises:
-        InvalidRequestError: naming `place`, it has no time zone, or is no date and no time.
+        InvalidRequestError: naming `place`, it has no time zone, is no date and no time, or in no year in UTC.
     """
     if not isinstance(moment, date):
         must = "must be a datetime.date, or a datetime.datetime with a time zone"
@@ -248,5 +248,8 @@ def timestamp_message(moment: date, place: str) -> Timestamp:
     if moment.tzinfo is None:
         raise InvalidRequestError.of(place, "must have a time zone, such as tzinfo=datetime.UTC")
     message = Timestamp()
-    message.FromDatetime(moment)
+    try:
+        message.FromDatetime(moment)
+    except OverflowError as error:
+        raise InvalidRequestError.of(place, f"must be in the years 1 to 9999 in UTC, not {moment}") from error
     return message

@@ -21,6 +21,8 @@ MEMORY = "memory"
 MIN_STRICT_TOKENS = 100
 """Fewest tokens of a text where more than a few words are asked for (C05); else one is enough."""
 MAX_TOKENS = 800
+MAX_ACCESSES = 2**53
+"""Accesses that a record from elsewhere stays below: those that are counted here fit into a message with them."""
 HISTORY = "history"
 """Key of the metadata of a record that came from another server: its creation and accesses there."""
 QUOTED = "quoted_document_ids"

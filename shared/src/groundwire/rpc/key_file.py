@@ -176,12 +176,13 @@ def revoke_key(path: Path, key_id: str) -> ApiKey:
         KeyNotFoundError: the file has none of this id.
         InvalidRequestError: the file is of another form or cannot be written.
     """
+    now = datetime.now(UTC).replace(microsecond=0)
     with _changed(path) as keys:
         if key_id not in keys:
             raise KeyNotFoundError(key_id)
         key = keys[key_id]
-        if key.revoked is None:
-            key = keys[key_id] = replace(key, revoked=datetime.now(UTC).replace(microsecond=0))
+        if key.state(now) != "revoked":
+            key = keys[key_id] = replace(key, revoked=now)
     return key
 
 
@@ -206,6 +207,7 @@ def _too_many(owner: Identity, active: list[str]) -> str:
 @contextmanager
 def _changed(path: Path) -> Iterator[dict[str, ApiKey]]:
     """Yield the keys of a file for changes and then replace the file; one process at a time."""
+    path = Path(os.path.realpath(path))  # a link stays, and who reads the file itself sees the change
     try:
         folder = os.open(path.parent, os.O_RDONLY)
     except OSError as error:

@@ -32,9 +32,8 @@ def parse_timestamp(message: Timestamp, field: str, kind: type[InvalidRequestErr
     Raises:
         InvalidRequestError: it is outside the years 1 to 9999, or its fields contradict the format; of class `kind`.
     """
-    if 0 <= message.nanos < _SECOND_NS:  # the library takes others too
-        with suppress(ValueError, OverflowError):
-            return message.ToDatetime(UTC)
+    with suppress(ValueError):
+        return message.ToDatetime(UTC)
     raise kind.of(field, "is not a time between the years 1 and 9999")
 
 

@@ -74,8 +74,9 @@ class WatchedFiles(Generic[ValueT]):
             except OSError:
                 marks.append(None)
             else:
-                # The inode too: a file that replaces another may have its time and size.
-                marks.append((status.st_ino, status.st_mtime_ns, status.st_size))
+                # The inode too: a file that replaces another may have its time and size. And the time of the last
+                # change of any kind: the content may change without its own, and so may who may read it.
+                marks.append((status.st_ino, status.st_ctime_ns, status.st_size))
         return marks
 
 

@@ -10,14 +10,15 @@ The values obey the rules of `groundwire.schemas`. A file that `groundwire vault
 `extra` besides, with what the catalog knows of a record and this schema has no field for.
 """
 
+import codecs
 import re
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
-from groundwire.kernel.records import LinkedMemory, is_memory_id
-from groundwire.schemas.kinds import Confidence, Conversation, Count, DocumentTime, MemoryKind, Tags, not_blank
+from groundwire.kernel.records import MAX_ACCESSES, LinkedMemory, is_memory_id
+from groundwire.schemas.kinds import Confidence, Conversation, DocumentTime, MemoryKind, Tags, not_blank
 
 SCHEMA_VERSION = "1.0"
 MANUAL_LINK_TYPES = ("supports", "contradicts")
@@ -64,7 +65,7 @@ class ChunkMetadata(_Part):
     conversation_id: Conversation | None = None
     source: Literal["interaction", "import", "derived"] = "interaction"
     confidence: Confidence = 1.0
-    access_count: Count = 0
+    access_count: Annotated[int, Field(ge=0, lt=MAX_ACCESSES)] = 0
     last_accessed: DocumentTime | None = None
 
 
@@ -98,7 +99,7 @@ class Chunk(_Part):
             InvalidRequestError: naming every field that breaks a rule; `file` for what is no JSON.
         """
         try:
-            return cls.model_validate_json(content)
+            return cls.model_validate_json(content.removeprefix(codecs.BOM_UTF8))  # editors of Windows write it
         except ValidationError as error:
             raise InvalidRequestError(_violations(error)) from error
 

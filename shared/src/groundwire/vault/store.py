@@ -160,7 +160,7 @@ class ChunkStore:
                         "source": source,
                         "confidence": confidence,
                     },
-                    "tags": list(tags),
+                    "tags": _listed(tags),
                 }
             )
             self._check_tokens(chunk)
@@ -207,7 +207,7 @@ class ChunkStore:
             before = self._existing(chunk_id)
             metadata = {name: fields.pop(name) for name in _IN_METADATA if name in fields}
             if "tags" in fields:
-                fields["tags"] = list(fields["tags"])
+                fields["tags"] = _listed(fields["tags"])
             chunk = before.changed(**fields, metadata={**before.metadata.model_dump(), **metadata})
             self._check_tokens(chunk)
             return self._settle(chunk)
@@ -262,13 +262,14 @@ class ChunkStore:
         Files that cannot be read are skipped, each with a warning. Listing counts as no access.
         """
         with self._audited("list"):
+            with_all = set(_listed(tags or ()))
             chunks = self._read_archive() if archived else self._read_live()
             return sorted(
                 (
                     chunk
                     for chunk in chunks.values()
                     if (conversation_id is None or chunk.metadata.conversation_id == conversation_id)
-                    and set(tags or ()) <= set(chunk.tags)
+                    and with_all <= set(chunk.tags)
                 ),
                 key=lambda chunk: (chunk.metadata.created, chunk.id),
             )
@@ -343,7 +344,8 @@ class ChunkStore:
         return chunk
 
     def _read_live(self) -> dict[str, Chunk]:
-        return _read_again(self._live, (folder for folder in self._chunks.iterdir() if not folder.is_symlink()))
+        months = (path for path in self._chunks.iterdir() if path.is_dir() and not path.is_symlink())
+        return _read_again(self._live, months)
 
     def _read_archive(self) -> dict[str, Chunk]:
         return _read_again(self._archived, [self._archive])
@@ -528,6 +530,12 @@ def _audit(operation: str, chunk_id: str, outcome: str) -> None:
     _log.info("vault %s %r: %s", operation, chunk_id, outcome, extra=facts)
 
 
+def _listed(tags: Sequence[str]) -> list[str]:
+    if isinstance(tags, str):  # which is a sequence of its letters
+        raise InvalidRequestError.of("tags", f"must be a list of texts, not {tags!r}")
+    return list(tags)
+
+
 def _check_manual(link_type: str) -> None:
     if link_type not in MANUAL_LINK_TYPES:
         raise InvalidRequestError.of("link_type", f"must be one of {', '.join(MANUAL_LINK_TYPES)}, not {link_type!r}")
@@ -535,7 +543,8 @@ def _check_manual(link_type: str) -> None:
 
 def _read_again(folder: _Folder, paths: Iterable[Path]) -> dict[str, Chunk]:
     """Read the files that are new or have changed since the last time, and forget those that are gone."""
-    found = {path: path.lstat() for place in paths for path in place.glob("chunk-*.json")}
+    # Not by `glob`, to which a folder that cannot be read is an empty one.
+    found = {path: path.lstat() for place in paths for path in place.iterdir() if path.match("chunk-*.json")}
     before, folder.read = folder.read, {}
     for path, each in found.items():
         state = (each.st_mtime_ns, each.st_size, each.st_ino)

@@ -317,7 +317,6 @@ def _record_of(chunk: Chunk) -> Record:
     if kind not in Record.DESCRIPTOR.fields_by_name:  # each type has details of its name
         raise InvalidRequestError.of("extra", "holds a record without a type that this version knows")
     details: Any = getattr(record, kind)
-    details.SetInParent()
     record.text, record.access_count = chunk.content, chunk.metadata.access_count
     record.create_time.FromDatetime(chunk.metadata.created)
     if chunk.metadata.last_accessed is not None:

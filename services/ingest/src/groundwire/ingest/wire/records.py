@@ -19,6 +19,7 @@ from groundwire.kernel.filters import Value
 from groundwire.kernel.identifiers import WITHOUT_CONTROLS, has_controls
 from groundwire.kernel.records import (
     HISTORY,
+    MAX_ACCESSES,
     MAX_QUOTED,
     MAX_TOKENS,
     MEMORY,
@@ -138,8 +139,8 @@ def _with_history(item: NewRecord, message: record_pb2.Record, path: str) -> New
     Raises:
         InvalidRequestError: naming a figure that cannot be.
     """
-    if message.access_count < 0:
-        raise InvalidRequestError.of(f"{path}.access_count", "must not be negative")
+    if not 0 <= message.access_count < MAX_ACCESSES:
+        raise InvalidRequestError.of(f"{path}.access_count", f"must be at least 0 and below {MAX_ACCESSES}")
     history: dict[str, object] = {"access_count": message.access_count}
     for name in ("create_time", "last_accessed_time"):
         if message.HasField(name):
