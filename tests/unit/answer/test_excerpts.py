@@ -538,6 +538,15 @@ def test_what_opens_the_section_of_a_setting_or_an_option_comes_with_its_name(na
     assert _quoted(first) == "Counts owls by night."
 
 
+def test_the_name_is_cited_without_the_lines_around_it() -> None:
+    content = "========\nMAX_OWLS\n========\n\nCounts owls by night."
+    (found,) = _find(content, Markup.RST)
+    assert (found.text, [content[start:end] for _, start, end in found.header]) == (
+        "MAX_OWLS: Counts owls by night.",
+        ["MAX_OWLS"],
+    )
+
+
 def test_a_sentence_that_has_the_name_or_stands_below_a_title_of_words_comes_alone() -> None:
     assert _texts("# MAX_OWLS\n\nMAX_OWLS counts owls.")[0] == "MAX_OWLS counts owls."
     assert _texts("# Counting owls\n\nIt is done by night.") == ["It is done by night."]

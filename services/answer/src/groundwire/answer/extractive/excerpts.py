@@ -82,7 +82,7 @@ _OPENS_LINE = frozenset("/$<\"'\u201c\u2018")
 _LONGEST_BREAK = 4
 """White space between two chunks that follow one another, in code points."""
 # Of headings only these are quoted: a version with its date.
-_RELEASE = re.compile(r"\bv?\d+(?:\.\d+)+\w*\b.*\b(?:19|20)\d\d\b")
+_RELEASE = re.compile(r"(?<![\w.])v?\d++(?:\.\d++)++\w{0,8}\b[^\n]{0,40}?\b(?:19|20)\d\d\b")
 _LINK = re.compile(r"\[[^\[\]]*+\]\([^()]*+\)")
 _URL = re.compile(r"[a-z]+://\S+")
 _CAPTION = re.compile(r"(?:Figure|Fig\.|Listing|Table|Filename)\s*[\d:]", re.IGNORECASE)
@@ -255,20 +255,7 @@ class _Reader:
             found: list[Excerpt] = []
             match item.kind:
                 case BlockKind.HEADING:
-                    lines = self._source(item).splitlines()
-                    heading = " ".join(filter(_WORD.search, lines)).strip()
-                    # The title of a page in a dump names its subject only, not what its first section is about.
-                    is_title = _PAGE_TITLE.match(heading) is not None
-                    heading = "" if is_title else heading.strip("#= ")
-                    is_markdown = self.passage.markup is Markup.MARKDOWN
-                    self._heading = heading_text(heading) if is_markdown else plain_text(heading, self.passage.markup)
-                    self._heading_span = ((self.passage, item.start, item.start + len(lines[0])),)
-                    self._antecedent = self._lead_in = None
-                    if self._heading_span and _RELEASE.search(self._heading):
-                        quoted = self._heading_span[0][1:]
-                        yield Excerpt(
-                            self.passage, BlockKind.LIST_ITEM, *quoted, self._heading, "", heading=self._heading
-                        )
+                    yield from self._section(item)
                     opens = True
                 case BlockKind.TABLE:
                     found += self._table(item)
@@ -299,6 +286,24 @@ class _Reader:
             index = following
         if held is not None:
             yield held
+
+    def _section(self, item: Sentence) -> Iterator[Excerpt]:
+        """Begin the section of a heading, which is quoted only where it has the date of a release."""
+        lines = self._source(item).splitlines()
+        heading = " ".join(filter(_WORD.search, lines)).strip()
+        # The title of a page in a dump names its subject only, not what its first section is about.
+        is_title = _PAGE_TITLE.match(heading) is not None
+        heading = "" if is_title else heading.strip("#= ")
+        is_markdown = self.passage.markup is Markup.MARKDOWN
+        self._heading = heading_text(heading) if is_markdown else plain_text(heading, self.passage.markup)
+        # The title without the lines above and below it.
+        title = next(filter(_WORD.search, lines), "")
+        start = self._content.find(title, item.start)
+        self._heading_span = ((self.passage, start, start + len(title)),)
+        self._antecedent = self._lead_in = None
+        if _RELEASE.search(self._heading):
+            kind, end = BlockKind.LIST_ITEM, start + len(title)
+            yield Excerpt(self.passage, kind, start, end, self._heading, "", heading=self._heading)
 
     def _named(self, excerpt: Excerpt) -> Excerpt:
         """Return what opens the section of an option, a setting or a function with the name that the heading has."""
