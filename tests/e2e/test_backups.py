@@ -185,6 +185,10 @@ def test_neither_writes_over_anything(backed_up: tuple[Path, set[str]], tmp_path
     again = groundwire("backup", str(tmp_path / "kept"), "--data", str(backed_up[0]))
     assert (again.returncode, "is not empty" in again.stderr) == (2, True)
     assert [path.name for path in (tmp_path / "kept").iterdir()] == ["file"]
+    (tmp_path / "kept").rename(tmp_path / "copy.partial")
+    beside = groundwire("backup", str(tmp_path / "copy"), "--data", str(backed_up[0]))
+    assert (beside.returncode, "no interrupted backup" in beside.stderr) == (2, True)
+    assert [path.name for path in (tmp_path / "copy.partial").iterdir()] == ["file"]
 
 
 def test_a_damaged_catalog_makes_no_backup(tmp_path: Path) -> None:

@@ -208,11 +208,13 @@ def _new_folder(folder: Path) -> Iterator[Path]:
     A process that is killed leaves the folder under another name, and the next copy of that name removes it.
 
     Raises:
-        InvalidRequestError: there is one of that name, which is not empty.
+        InvalidRequestError: there is one of that name, which is not empty, or what would be removed is no copy.
     """
     _refuse_used(folder)
     folder = folder.resolve()  # `.` has no name
     part = folder.with_name(folder.name + _PART)
+    if part.is_dir() and any(not each.name.startswith((_CATALOG, _KEY, _MANIFEST)) for each in part.iterdir()):
+        raise InvalidRequestError.of("folder", f"{str(part)!r} is in the way and no interrupted backup: move it")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(mode=0o700, parents=True)
     try:
