@@ -505,6 +505,7 @@ def test_a_field_below_a_heading_is_said_of_what_that_names() -> None:
     assert _texts("# Owls\n\nNote: all of the owls there are sleep by day.") == [
         "Note: all of the owls there are sleep by day."
     ]
+    assert _texts("# Owls\n\nOwls are counted by night. Default: 12.") == ["Owls are counted by night."]
 
 
 def test_a_table_of_fields_below_a_heading_describes_what_that_names() -> None:
@@ -514,6 +515,12 @@ def test_a_table_of_fields_below_a_heading_describes_what_that_names() -> None:
     assert (default.text, default.field_of) == ("Owls Directive: Default: Owls 12", "Owls Directive")
     assert [content[start:end] for _, start, end in default.header] == ["## Owls Directive"]
     assert _quoted(default) == "| Default: | Owls 12 |"
+    assert _texts("## Owls\n\n| Default: | Owls 12 | by night |\n") == ["Default:: Owls 12; by night"]
+    headed = "## Owls\n\n| Name | Eats |\n|---|---|\n| Strix: | mice by night |\n| Bubo: | mice by day |\n"
+    row, _, whole = _find(headed)
+    assert (row.text, row.field_of) == ("Name Strix:: mice by night", "")
+    assert _find(f"Owls are these ones:\n\n{headed[9:]}")[-1].about.endswith("Owls are these ones:")
+    assert whole.about == "Owls"
     assert _texts("| Owls: | birds of the night |\n| Foxes: | beasts of the day |")[0] == "Owls:: birds of the night"
 
 
@@ -536,6 +543,21 @@ def test_what_opens_the_section_of_a_setting_or_an_option_comes_with_its_name(na
     assert both.text == f"{name}: Counts owls by night. It needs a lamp."
     assert [content[start:end] for _, start, end in first.header] == [f"# {name}"]
     assert _quoted(first) == "Counts owls by night."
+    assert not first.leans
+
+
+def test_only_the_first_sentence_has_the_name_and_only_where_it_can_be_cited() -> None:
+    assert _texts("# MAX_OWLS\n\nCounts owls by night. Lamps are lit for them.") == [
+        "MAX_OWLS: Counts owls by night.",
+        "Lamps are lit for them.",
+    ]
+    (apart,) = find_excerpts([make_passage("Counts owls by night.", section_heading="MAX_OWLS")])
+    assert (apart.text, apart.header) == ("Counts owls by night.", ())
+    sentence = "This option counts all of the owls that it meets in the forest by night:"
+    whole = _texts(f"# MAX_OWLS\n\n{sentence}\n\n- barn owls of any age\n- eagle owls of any age")[-1]
+    assert whole == f"{sentence}\n- barn owls of any age\n- eagle owls of any age"
+    (leaning,) = _find("# MAX_OWLS\n\nIt counts owls by night.")
+    assert (leaning.text, leaning.leans) == ("MAX_OWLS: It counts owls by night.", False)
 
 
 def test_the_name_is_cited_without_the_lines_around_it() -> None:
@@ -561,12 +583,19 @@ def test_a_list_of_fields_is_read_field_by_field() -> None:
         "Exit code 5: No owl was found, or none was asked",
     ]
     assert _quoted(found[0]) == ":Exit code 0: All owls are awake"
+    # The head of a document is more than a list: each field says something of that document.
+    head = _find(":Title: Owls\n:Author: Ada Lovelace\n:Date: 2021-05-01\n", Markup.RST)
+    assert [each.field_of for each in head][-1] == ":Title: Owls :Author: Ada Lovelace"
 
 
 def test_a_list_of_one_name_comes_with_what_introduces_it_and_one_of_a_step_does_not() -> None:
     assert _texts("Owls need the following packages:\n\n- mice\n\nThey are small.")[0] == (
         "Owls need the following packages:\n- mice"
     )
+    need = "Owls need the following packages:"
+    assert _texts(f"{need}\n\n1. mice\n\nThey are small.") == ["They are small."]
+    assert _texts("Owls need packages.\n\n- mice\n\nThey are small.")[0] == "Owls need packages."
+    assert _texts(f"{need}\n\n- mice of any size")[0] == "mice of any size"
     assert _texts("There are two ways to feed owls:\n\n1. Put mice into the nest:\n\n```\nfeed(mice)\n```")[0] != (
         "There are two ways to feed owls:\n1. Put mice into the nest:"
     )

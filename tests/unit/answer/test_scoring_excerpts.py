@@ -232,10 +232,12 @@ def test_what_one_can_use_something_for_tells_what_it_does() -> None:
     assert make_scored("What does the tame option do?", text)[0].definition == 0.7
     assert make_scored("What is the tame option for?", text)[0].definition == 0.7
     assert make_scored("What does the wild option do?", text)[0].definition == 0.0
+    assert make_scored("What is the tame option?", text)[0].definition == 0.0
 
 
 def test_a_label_names_its_subject_with_or_without_its_kind() -> None:
-    assert make_scored("What is Owls?", "- Owls Directive: How many there are.")[0].definition == 0.7
+    assert make_scored("What is Owls?", "- Owls Directive: the number by night.")[0].definition == 0.7
+    assert make_scored("What is a setting?", "- Setting: a name with a value.")[0].definition == 0.7
     assert make_scored("What does the Owls directive do?", "- Owls: How many there are.")[0].definition == 0.7
     assert make_scored("What is Owls?", "- Owls Keeper: Who feeds them there.")[0].definition < 0.7
 

@@ -19,7 +19,7 @@ def _read(text: str) -> list[tuple[BlockKind, str]]:
     "note",
     [
         "```{note}\nFoxes sleep.\n```",
-        "```{warning} Beware\n:class: red\n\nFoxes sleep.\n```",
+        "```{warning} Beware\n:class: red\n:name: foxes\n\nFoxes sleep.\n```",
         "````{tip}\n```{note}\nFoxes sleep.\n```\n````",
         "~~~{versionadded} 2.1\nFoxes sleep.\n~~~",
         ":::{tab-item} Linux\nFoxes sleep.\n:::",
@@ -42,6 +42,16 @@ def test_code_in_a_note_and_elsewhere_stays_code() -> None:
     code = "```toml\n!!! note\n(a)=\n```{note}\n```"
     text = f"````{{note}}\nFoxes sleep.\n\n{code}\n````\n\n{code}"
     assert _read(text) == [(BlockKind.PROSE, "Foxes sleep."), (BlockKind.CODE, code), (BlockKind.CODE, code)]
+
+
+def test_a_shorter_fence_ends_neither_a_note_nor_code() -> None:
+    code = "```\nsleep()\n```"
+    assert _read(f"````{{note}}\n{code}\n\nFoxes sleep.\n````") == [
+        (BlockKind.CODE, code),
+        (BlockKind.PROSE, "Foxes sleep."),
+    ]
+    longer = "````\n```\n!!! note\n````"
+    assert _read(f"{longer}\n\nFoxes sleep.") == [(BlockKind.CODE, longer), (BlockKind.PROSE, "Foxes sleep.")]
 
 
 def test_directives_that_lay_out_a_page_are_left_out_and_others_are_code() -> None:

@@ -249,8 +249,7 @@ def _list_table(lines: Sequence[str], first: re.Match[str], *, has_header: bool)
     column = first.end() - 1
     rows = list[list[str]]()
     for line in lines:
-        row = _LIST_ROW.match(line)
-        if not rows or (row is not None and row["indent"] == first["indent"]):
+        if _LIST_ROW.match(line):
             rows.append([])
         rows[-1].append(line)
     written = []
@@ -258,7 +257,7 @@ def _list_table(lines: Sequence[str], first: re.Match[str], *, has_header: bool)
         cells = list[list[str]]()
         for place, line in enumerate(row_lines):
             # Further cells begin with a dash below that of the first one.
-            if place == 0 or (not line[:column].strip() and line[column : column + 2] in {"- ", "-"}):
+            if place == 0 or line[column : column + 2] in {"- ", "-"}:
                 cells.append([])
                 line = line[column + 1 :]  # noqa: PLW2901 - what is behind the mark
             cells[-1].append(line.strip())

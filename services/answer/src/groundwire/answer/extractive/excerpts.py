@@ -314,7 +314,7 @@ class _Reader:
             return excerpt
         if self._heading in excerpt.text:
             return excerpt
-        return replace(excerpt, text=f"{self._heading}: {excerpt.text}", header=self._heading_span)
+        return replace(excerpt, text=f"{self._heading}: {excerpt.text}", header=self._heading_span, leans=False)
 
     def _source(self, item: Sentence) -> str:
         return self._content[item.start : item.end]

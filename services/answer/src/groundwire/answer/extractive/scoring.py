@@ -197,7 +197,7 @@ def _parts(question: Question, weights: Mapping[str, float], excerpt: Excerpt, c
     is_named_above = is_name_of(excerpt.heading, set(question.subject))
     says_what = _NOUN_PHRASE if _DOES.search(question.text) is None else _NOUN_PHRASE_OR_VERB
     # The reference of a setting or function says of it what it is without repeating the name.
-    is_reference = REFERENCE.fullmatch(excerpt.heading) is not None and not excerpt.leans
+    is_reference = REFERENCE.fullmatch(excerpt.heading) is not None
     if excerpt.opens and is_named_above and (is_reference or says_what.match(excerpt.text)):
         definition = max(definition, BELOW_ITS_NAME)
     # What one of two things is sets it apart from the other as well as "unlike" does.
