@@ -543,7 +543,6 @@ def test_what_opens_the_section_of_a_setting_or_an_option_comes_with_its_name(na
     assert both.text == f"{name}: Counts owls by night. It needs a lamp."
     assert [content[start:end] for _, start, end in first.header] == [f"# {name}"]
     assert _quoted(first) == "Counts owls by night."
-    assert not first.leans
 
 
 def test_only_the_first_sentence_has_the_name_and_only_where_it_can_be_cited() -> None:
@@ -557,7 +556,7 @@ def test_only_the_first_sentence_has_the_name_and_only_where_it_can_be_cited() -
     whole = _texts(f"# MAX_OWLS\n\n{sentence}\n\n- barn owls of any age\n- eagle owls of any age")[-1]
     assert whole == f"{sentence}\n- barn owls of any age\n- eagle owls of any age"
     (leaning,) = _find("# MAX_OWLS\n\nIt counts owls by night.")
-    assert (leaning.text, leaning.leans) == ("MAX_OWLS: It counts owls by night.", False)
+    assert leaning.text == "MAX_OWLS: It counts owls by night."
 
 
 def test_the_name_is_cited_without_the_lines_around_it() -> None:

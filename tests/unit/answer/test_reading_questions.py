@@ -126,6 +126,19 @@ def test_a_question_of_separators_is_read_in_no_time() -> None:
     assert time.thread_time() - began < 0.2  # at cubic cost: 0.5 s and more
 
 
+@pytest.mark.parametrize(
+    "question", ["What does the use keyword do?", "What does `use` do?", "What is the use statement for?"]
+)
+def test_a_keyword_is_asked_for_although_it_is_a_small_word_of_english(question: str) -> None:
+    assert "`use`" in read_question(question).subject
+    assert "`use`" in read_question(question).stems
+
+
+def test_small_words_of_a_question_are_no_keywords() -> None:
+    assert read_question("How do I use commands?").stems == ("command",)
+    assert read_question("What does the add operator do?").subject == ("add", "operator")
+
+
 def test_two_words_that_the_material_writes_as_one_are_one() -> None:
     question = "How do I back up the set-up data?"
     assert read_question(question, frozenset({"backup"})).stems == ("backup", "set", "data")

@@ -227,6 +227,22 @@ def test_what_opens_the_reference_of_a_name_says_what_that_is(question: str, hea
     assert make_scored("What does --mice do?", content)[0].definition == 0.0
 
 
+@pytest.mark.parametrize(
+    "told",
+    [
+        "- `use`: brings owls into the forest by night.",
+        "# The use keyword\n\nA way to bring owls into the forest.",
+        "The `use` keyword is the one that brings owls into the forest.",
+    ],
+)
+def test_a_keyword_is_explained_by_what_is_said_of_it_and_not_by_any_use(told: str) -> None:
+    question = "What does the use keyword do?"
+    assert make_scored(question, told)[0].definition >= 0.7
+    other = "A keyword is a word that owls use."
+    assert make_scored(question, other)[0].definition < 0.7
+    assert _best(question, told, other) in told.replace("`", "")
+
+
 def test_what_one_can_use_something_for_tells_what_it_does() -> None:
     text = "You can use the `tame` option to keep owls inside."
     assert make_scored("What does the tame option do?", text)[0].definition == 0.7

@@ -189,6 +189,9 @@ def test_a_sentence_that_only_speaks_of_what_there_is_comes_with_the_list_of_it(
     above = make_scored(question, f"{listed}\n\n{sentence}")
     last = next(each for each in above if each.excerpt.text == sentence)
     assert with_list(read_question(question), [last], above) == [last]
+    twice = make_scored(question, f"{listed}\n\nThere are others.\n\n- tawny owls\n- snowy owls")
+    first = next(each for each in twice if each.excerpt.is_whole)
+    assert with_list(read_question(question), [first], twice) == [first]
     far = replace(whole, score=lead.score - 1)
     assert with_list(read_question(question), [lead], [lead, far]) == [lead]
     later = make_scored(question, f"{sentence}\n\n{'Snow fell on it all winter. ' * 12}\n\n{listed}")

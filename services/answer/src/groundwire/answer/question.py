@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from enum import StrEnum
 
 from groundwire.answer.grounding.similarity_scale import AS_IS, SimilarityScale
-from groundwire.kernel.words import content_stems, stem, words
+from groundwire.kernel.words import FUNCTION_WORDS, content_stems, stem, words
 
 
 class QuestionKind(StrEnum):
@@ -149,6 +149,23 @@ _CODE = re.compile(
     re.IGNORECASE,
 )
 _SYMBOL = re.compile(r"(?![-\u2013\u2014&|*+\u2022]$)[^\w\s.,;:()\u2013\u2014\u2018-\u201f\u2026]{1,3}|[$@#]\w+")
+_PARTS_OF_LANGUAGES = [
+    "keyword",
+    "statement",
+    "operator",
+    "expression",
+    "loop",
+    "clause",
+    "block",
+    "modifier",
+    "builtin",
+    "command",
+]
+# "The use keyword", and `use` or 'use' alone.
+_KEYWORD_NAMED = re.compile(rf"\b([a-z]{{2,8}}) (?:{'|'.join(_PARTS_OF_LANGUAGES)})s?\b", re.IGNORECASE)
+_KEYWORD_MARKED = re.compile(
+    r"(?<![\w`'])(?:``?|['\"\u2018\u201c])([a-z]{2,8})(?:``?|['\"\u2019\u201d])(?![\w'])", re.IGNORECASE
+)
 _AROUND_SYMBOLS = ".,;:()`\"'"
 _LONGEST_SUBJECT = 4
 _SHORTEST_SLIP = 5
@@ -174,7 +191,9 @@ def read_question(text: str, vocabulary: AbstractSet[str] = frozenset()) -> Ques
     """
     compares = _COMPARISON.search(text) is not None
     named = subject_asked_for(text)
-    subject = tuple(dict.fromkeys(content_stems(named))) if named else ()
+    is_keyword = named and (_KEYWORD_NAMED.fullmatch(named) or _KEYWORD_MARKED.fullmatch(named))
+    of_language = keywords(named) if named and is_keyword else []
+    subject = tuple(dict.fromkeys((*of_language, *content_stems(named)))) if named else ()
     kind = next((kind for kind, pattern in _PATTERNS if pattern.search(text)), QuestionKind.OTHER)
     if kind is QuestionKind.OTHER and compares:
         kind = QuestionKind.COMPARISON
@@ -189,7 +208,7 @@ def read_question(text: str, vocabulary: AbstractSet[str] = frozenset()) -> Ques
     return Question(
         text=text,
         kind=kind,
-        stems=tuple(dict.fromkeys((*stems, *symbols(text.rstrip(" ?"))))),
+        stems=tuple(dict.fromkeys((*stems, *of_language, *symbols(text.rstrip(" ?"))))),
         subject=subject if kind is QuestionKind.DEFINITION else (),
         wants_code=wants_code,
         is_term=kind is QuestionKind.DEFINITION and _TERM.match(text) is not None,
@@ -207,6 +226,14 @@ def subject_asked_for(question: str) -> str | None:
 def symbols(text: str) -> list[str]:
     """Return the operators and names that are no words, in order: `@`, `~=`, `$in`; dashes and bullets are none."""
     return [found[0] for token in text.split() if (found := _SYMBOL.fullmatch(token.strip(_AROUND_SYMBOLS)))]
+
+
+def keywords(text: str) -> list[str]:
+    """Return the words of a language that are function words of English, in backticks: `use` of "the use keyword"."""
+    found = _KEYWORD_MARKED.findall(text)
+    if any(part in text for part in _PARTS_OF_LANGUAGES):  # of all words only those before one of these are looked at
+        found += _KEYWORD_NAMED.findall(text)
+    return [f"`{word.casefold()}`" for word in found if word.casefold() in FUNCTION_WORDS]
 
 
 def _as_written(asked: str, vocabulary: AbstractSet[str]) -> str:

@@ -254,7 +254,7 @@ def definition_match(question: Question, text: str, source: str) -> float:
     if question.subject:
         subject = set(question.subject)
         is_used = _ASKS_FOR_USE.search(question.text) is not None and any(
-            subject - _KINDS <= _stems(match["term"]) <= subject | _KINDS for match in _USED.finditer(text)
+            subject - _KINDS <= _stems(match["term"], subject) <= subject | _KINDS for match in _USED.finditer(text)
         )
         return max(defines(subject, text, source), 0.7 * is_used)
     return max((defines(side, text, source) for side in question.sides), default=0.0)
@@ -264,7 +264,7 @@ def is_name_of(heading: str, subject: AbstractSet[str]) -> bool:
     """Tell whether a heading is nothing but the name of a subject, given as stems, or has it among its options."""
     names = _OPTION.findall(heading) if REFERENCE.fullmatch(heading) else []
     asked = subject - _KINDS or subject
-    return any(bool(asked) and asked <= _stems(name) <= subject | _KINDS for name in (*names, heading))
+    return any(bool(asked) and asked <= _stems(name, subject) <= subject | _KINDS for name in (*names, heading))
 
 
 def defines(subject: AbstractSet[str], text: str, source: str) -> float:
@@ -273,10 +273,10 @@ def defines(subject: AbstractSet[str], text: str, source: str) -> float:
     verb = None if _SUBORDINATE.match(text) else _DEFINING_VERB.search(text)
     if verb is not None:
         front = _ASIDE.sub(" ", text[: verb.start()])
-        defined = _stems(front)
+        defined = _stems(front, subject)
         is_denied = NEGATION.match(text, verb.end() + 1) is not None
         is_praise = verb["copula"] and _PRAISE.match(text, verb.end()) is not None
-        is_named = any(_stems(match["term"]) == subject for match in _ALIAS.finditer(text, 0, verb.start()))
+        is_named = any(_stems(match["term"], subject) == subject for match in _ALIAS.finditer(text, 0, verb.start()))
         is_subject = subject <= defined and defined - subject <= _KINDS
         if (is_subject or is_named) and not is_denied and not is_praise:
             return 1.0 if verb["copula"] or verb["verb"] else 0.7
@@ -297,13 +297,19 @@ def defines(subject: AbstractSet[str], text: str, source: str) -> float:
     if {stem(word) for word in first[:-1]} == subject and _DOES.fullmatch(first[-1]):
         return 0.7
     terms = [*_TERM.finditer(source), *_INTRODUCED.finditer(text)]
-    if any(subject == _stems(match["term"]) for match in terms):
+    if any(subject == _stems(match["term"], subject) for match in terms):
         return INTRODUCED_AS_TERM
     return 0.3 if subject <= {stem(word) for word in words(text)[: len(subject) + 1]} else 0.0
 
 
-def _stems(text: str) -> set[str]:
-    return {stem(word) for word in words(text) if word not in FUNCTION_WORDS}
+def _stems(text: str, subject: AbstractSet[str] = frozenset()) -> set[str]:
+    """Return the stems of the words that carry meaning, with the keywords that the subject has, such as `use`."""
+    kept = {word for word in words(text) if f"`{word}`" in subject}
+    return {
+        f"`{word}`" if word in kept else stem(word)
+        for word in words(text)
+        if word in kept or word not in FUNCTION_WORDS
+    }
 
 
 def is_note_of_change(question: Question, *headings: str) -> bool:

@@ -11,7 +11,7 @@ from groundwire.answer.evidence import Markup, Passage
 from groundwire.answer.extractive.cues import LABEL, REFERENCE
 from groundwire.answer.extractive.weights import LABEL_WORDS
 from groundwire.answer.plain_text import TABLE_RULE, ends_sentence, plain_text, row_cells, row_text
-from groundwire.answer.question import symbols
+from groundwire.answer.question import keywords, symbols
 from groundwire.answer.summaries import without_hearsay
 from groundwire.kernel.markdown import read_markdown
 from groundwire.kernel.records import SOURCE_PREFIX
@@ -69,7 +69,8 @@ class Excerpt:
     def stems(self) -> frozenset[str]:
         """Return the stems of its words that carry meaning, for a field with those that name what has it."""
         said = f"{self.field_of} {self.text}"
-        return frozenset((*content_stems(said), *symbols(said)))
+        source = self.passage.content[self.start : self.end]
+        return frozenset((*content_stems(said), *symbols(said), *keywords(source)))
 
 
 _NUMBERED = re.compile(r"(?<!\d)(\d+)[.)][ \t]*+\Z")
@@ -314,7 +315,7 @@ class _Reader:
             return excerpt
         if self._heading in excerpt.text:
             return excerpt
-        return replace(excerpt, text=f"{self._heading}: {excerpt.text}", header=self._heading_span, leans=False)
+        return replace(excerpt, text=f"{self._heading}: {excerpt.text}", header=self._heading_span)
 
     def _source(self, item: Sentence) -> str:
         return self._content[item.start : item.end]

@@ -34,7 +34,7 @@ from groundwire.answer.extractive.weights import (
     TESTED_PASSAGES,
     UNLIKE_HEADING,
 )
-from groundwire.answer.question import EXPLAINED, Question, QuestionKind, symbols
+from groundwire.answer.question import EXPLAINED, Question, QuestionKind, keywords, symbols
 from groundwire.kernel.contradictions import contradiction
 from groundwire.kernel.facts import FactKind, lacking, read
 from groundwire.kernel.records import SOURCE_PREFIX
@@ -409,7 +409,7 @@ class Support:
             for fact in missing
             if fact.kind is FactKind.NAME
         )
-        coverage = covered(self._weights, frozenset((*content_stems(around), *symbols(around))))
+        coverage = covered(self._weights, frozenset((*content_stems(around), *symbols(around), *keywords(around))))
         lacks_kind, is_prose = kind_match(question, text) < 0, item.excerpt.kind is BlockKind.PROSE
         rivals = [each.score for each in self.tested if not self._agree(each, item)]
         return {

@@ -155,7 +155,7 @@ def with_context(question: Question, lead: Scored, excerpts: Sequence[Excerpt]) 
 def with_list(question: Question, leads: Sequence[Scored], scored: Sequence[Scored]) -> list[Scored]:
     """Return the leads of an answer to what there is with the list of that, where they only speak of it."""
     one = leads[0]
-    if question.kind is not QuestionKind.ENUMERATION:
+    if question.kind is not QuestionKind.ENUMERATION or any(each.excerpt.is_whole for each in leads):
         return [*leads]
     lists = [
         each
