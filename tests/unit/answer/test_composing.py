@@ -1,7 +1,7 @@
 """The text of an answer and its markers always agree."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 from hypothesis import given
@@ -120,12 +120,33 @@ async def test_a_sentence_of_two_chunks_that_is_too_long_is_cut_and_cites_both(w
     assert composer.claims[0].confidence == pytest.approx(statement.sources[0].support)
 
 
-async def test_what_is_said_of_a_setting_has_its_name_once(workers: Workers) -> None:
-    content = "# MAX_OWLS\n\nDefault: 12 owls\n\nOwls are counted by default at night."
+async def _drafted(workers: Workers, question: str, *contents: str) -> Sequence[Statement]:
     vectors = SentenceVectors(LocalEmbeddings(HashingEmbedder(64)))
     generator = ExtractiveGenerator(vectors=vectors, workers=workers, min_support=0.0)
-    (drafted,) = [each async for each in generator.draft("What is the default of MAX_OWLS?", [make_passage(content)])]
-    assert isinstance(drafted, list)
+    passages = [make_passage(content, rank=rank) for rank, content in enumerate(contents, start=1)]
+    (drafted,) = [each async for each in generator.draft(question, passages)]
+    assert not isinstance(drafted, Closest)
+    return drafted
+
+
+async def test_words_of_a_source_that_look_like_the_name_of_its_section_stay(workers: Workers) -> None:
+    said = ["Note: owls hunt mice by night.", "Note: owls hunt voles by day."]
+    drafted = await _drafted(workers, "What do owls hunt?", f"# Note\n\n{said[0]} {said[1]}")
+    assert [each.text for each in drafted] == said
+
+
+async def test_what_another_document_says_of_the_same_name_has_it_too(workers: Workers) -> None:
+    one, other = "# MAX_OWLS\n\nHow many owls hunt mice.", "# MAX_OWLS\n\nHow many owls hunt voles."
+    drafted = await _drafted(workers, "Which owls hunt mice and voles?", one, other)
+    assert [each.text for each in drafted] == [
+        "MAX_OWLS: How many owls hunt mice.",
+        "MAX_OWLS: How many owls hunt voles.",
+    ]
+
+
+async def test_what_is_said_of_a_setting_has_its_name_once(workers: Workers) -> None:
+    content = "# MAX_OWLS\n\nDefault: 12 owls\n\nOwls are counted by default at night."
+    drafted = await _drafted(workers, "What is the default of MAX_OWLS?", content)
     assert [each.text for each in drafted] == ["MAX_OWLS: Default: 12 owls", "Owls are counted by default at night."]
     assert [[source.quote for source in each.sources] for each in drafted] == [
         ["Default: 12 owls", "# MAX_OWLS"],

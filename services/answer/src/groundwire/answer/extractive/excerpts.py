@@ -311,9 +311,7 @@ class _Reader:
         if excerpt.opens and excerpt.kind is BlockKind.PROSE:
             self._opening = excerpt.start
         is_opening = excerpt.kind is BlockKind.PROSE and excerpt.start == self._opening
-        if not is_opening or not self._heading_span or not REFERENCE.fullmatch(self._heading):
-            return excerpt
-        if self._heading in excerpt.text:
+        if not is_opening or not REFERENCE.fullmatch(self._heading) or self._heading in excerpt.text:
             return excerpt
         return replace(excerpt, text=f"{self._heading}: {excerpt.text}", header=self._heading_span)
 
