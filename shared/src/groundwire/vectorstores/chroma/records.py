@@ -118,12 +118,13 @@ def nearest(collection: Any, vector: Vectors, limit: int, selection: dict[str, A
         if len(selected) == len(reached):
             return reached
         compared: list[tuple[int, float]] = []
-        for start in range(0, len(selected), _PAGE):
-            found, vectors, _ = records(collection, selected[start : start + _PAGE])
+        for batch in batches(selected, _PAGE):
+            found, vectors, _ = records(collection, batch)
             if found:
                 # Not `@`, which may round equal rows differently: they would no longer be equal.
                 lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(vector)
-                cosines = np.einsum("ij,j->i", vectors, vector) / lengths
+                # What has no direction is like nothing.
+                cosines = np.einsum("ij,j->i", vectors, vector) / np.where(lengths > 0, lengths, 1.0)
                 compared.extend(zip(found, cosines.tolist(), strict=True))
         return sorted(compared, key=lambda point: -point[1])[:count]
 
@@ -157,14 +158,15 @@ def existing(collection: Any, ids: Sequence[str], **where: Any) -> list[str]:
 
 def records(collection: Any, numbers: Sequence[int]) -> tuple[list[int], Vectors, list[Stored]]:
     """Return those of the records that exist by number: float32 of shape (found, dimensions), stored fields."""
-    ids = [str(number) for number in numbers]
-    if not ids:
-        return [], np.zeros((0, 0), dtype=np.float32), []
-    reply = collection.get(ids=ids, include=["embeddings", "metadatas"])
+    found: list[tuple[int, Any, Stored]] = []
+    for batch in batches(numbers, _PAGE):
+        reply = collection.get(ids=[str(number) for number in batch], include=["embeddings", "metadatas"])
+        rows = zip(reply["ids"], reply["embeddings"], reply["metadatas"], strict=True)
+        found += [(int(number), vector, dict(stored or {})) for number, vector, stored in rows]
     # Chroma returns records in an order of its own, whatever was asked for.
-    order = sorted(range(len(reply["ids"])), key=lambda row: int(reply["ids"][row]))
-    vectors = np.array([reply["embeddings"][row] for row in order], dtype=np.float32)
-    return [int(reply["ids"][row]) for row in order], vectors, [dict(reply["metadatas"][row] or {}) for row in order]
+    found.sort(key=lambda record: record[0])
+    vectors = np.array([vector for _, vector, _ in found], dtype=np.float32)
+    return [number for number, _, _ in found], vectors, [stored for _, _, stored in found]
 
 
 def all_numbers(collection: Any) -> list[int]:
