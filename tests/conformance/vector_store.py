@@ -136,6 +136,22 @@ class FilteringContract:
         assert sorted(found(books, vectors[0], where=where, within=[3, 9, 44, 45])) == [9, 44]
         assert found(books, vectors[0], where=where, within=[1, 2]) == []
 
+    @pytest.mark.parametrize("field", ["level", "size", "tags"])
+    @pytest.mark.parametrize("count", [500, 4096])
+    @pytest.mark.parametrize("is_negated", [False, True])
+    def test_as_many_values_as_a_filter_may_have_are_evaluated_or_declared(
+        self, books: VectorStore, field: str, count: int, is_negated: bool
+    ) -> None:
+        payloads: list[Payload] = [{"level": n, "size": n, "tags": (str(n), "x")} for n in (1, 2, 5000)]
+        books.upsert(NAME, batch([1, 2, 3], unit_vectors(3), payloads), Budget())
+        values = range(2, 2 + count)
+        where = Membership(field, tuple(map(str, values)) if field == "tags" else tuple(values), is_negated)
+        if self.is_unsupported(where):
+            with pytest.raises(UnsupportedFilterError):
+                books.search(NAME, unit_vectors(1)[0], 3, Budget(), where=where)
+        else:
+            assert sorted(found(books, unit_vectors(1)[0], where=where)) == ([1, 3] if is_negated else [2])
+
     @pytest.mark.requirement("S1-31")
     def test_membership_on_a_list_field_means_any_of_them(self, books: VectorStore) -> None:
         vectors = unit_vectors(3)

@@ -216,6 +216,8 @@ def _pick(ids: Sequence[str], rows: Sequence[int]) -> list[str]:
     return [ids[row] for row in rows]
 
 
+# Its SQLite takes expressions of up to 1,000 levels, and each condition that is joined adds one.
+_MOST_JOINED = 500
 Where: TypeAlias = dict[str, Any] | bool
 """A `where` of Chroma, or True for no condition and False for one that nothing satisfies."""
 
@@ -229,8 +231,8 @@ def compile_filter(condition: Filter, *, negated: bool = False) -> Where:
     their terms (`groundwire.vectorstores.stored_fields`). Only forms that version 1.5 evaluates exactly are used.
 
     Raises:
-        UnsupportedFilterError: for patterns, presence, substrings, and orderings of lists, of the caller's
-            own fields and under a negation.
+        UnsupportedFilterError: for patterns, presence, substrings, orderings of lists, of the caller's own fields
+            and under a negation, and more values than can be joined.
     """
     match condition:
         case And(clauses):
@@ -281,6 +283,8 @@ def _one_of(field: str, values: Sequence[Scalar], *, is_excluded: bool) -> Where
     kind = BUILT_IN_FIELDS.get(field)
     candidates = comparable(field, values)
     if kind is None or kind in LISTS:
+        if len(candidates) > _MOST_JOINED:
+            raise _unsupported(f"more than {_MOST_JOINED} values of a list or of a metadata field")
         holder, operator = TERMS_FIELD if kind is None else field, "$not_contains" if is_excluded else "$contains"
         return _combine([{holder: {operator: value}} for value in candidates], is_and=is_excluded)
     return {field: {"$nin" if is_excluded else "$in": candidates}} if candidates else is_excluded
