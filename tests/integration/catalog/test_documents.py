@@ -371,6 +371,22 @@ def test_however_many_generations_are_swept_nobody_reads_a_past_that_lacks_them(
         assert readable_from == connection.execute(select(func.max(generations.c.live_to))).scalar_one()
 
 
+def test_a_source_that_several_deleted_documents_had_goes_on_with_the_newest_of_them(
+    catalog: Catalog, docs: Collection
+) -> None:
+    older, newer = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
+    restorations = Restorations(catalog.database)
+    for document_id in (older, newer):
+        catalog.put(docs, make_draft(document_id, document_id=document_id))
+        catalog.documents.delete(TENANT, "docs", document_id, permanent=False)
+    # Whichever row was written last.
+    restoration = restorations.begin(TENANT, "docs", [older])
+    assert restoration is not None
+    restorations.finish(restoration)
+    catalog.documents.delete(TENANT, "docs", older, permanent=False)
+    assert catalog.put(docs, make_draft("again"))[0].document_id == newer
+
+
 def test_a_document_is_not_restored_to_an_index_that_was_replaced_meanwhile(catalog: Catalog, docs: Collection) -> None:
     document, _ = catalog.put(docs, make_draft("tide"))
     catalog.documents.delete(TENANT, "docs", document.document_id, permanent=False)
