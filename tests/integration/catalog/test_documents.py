@@ -387,6 +387,29 @@ def test_a_source_that_several_deleted_documents_had_goes_on_with_the_newest_of_
     assert catalog.put(docs, make_draft("again"))[0].document_id == newer
 
 
+def test_a_source_that_became_an_alias_is_of_one_document_after_a_restoration(
+    catalog: Catalog, docs: Collection
+) -> None:
+    first, _ = catalog.put(docs, make_draft("one", source="s"))
+    other, _ = catalog.put(docs, make_draft("two", source="b"))
+    catalog.documents.delete(TENANT, "docs", first.document_id, permanent=False)
+    catalog.documents.add_alias(TENANT, "docs", other.document_id, "s")
+    restorations = Restorations(catalog.database)
+    restoration = restorations.begin(TENANT, "docs", [first.document_id])
+    assert restoration is not None
+    with pytest.raises(AlreadyExistsError, match=other.document_id):
+        restorations.finish(restoration)
+    catalog.documents.delete(TENANT, "docs", other.document_id, permanent=False)
+    restorations.finish(restoration)
+    again = restorations.begin(TENANT, "docs", [other.document_id])
+    assert again is not None
+    (restored,) = restorations.finish(again)
+    assert (restored.alias_uris, restored.alias_count) == ((), 0)
+    assert catalog.documents.find_by_source(TENANT, "docs", "s") == catalog.documents.get(
+        TENANT, "docs", first.document_id
+    )
+
+
 def test_a_document_is_not_restored_to_an_index_that_was_replaced_meanwhile(catalog: Catalog, docs: Collection) -> None:
     document, _ = catalog.put(docs, make_draft("tide"))
     catalog.documents.delete(TENANT, "docs", document.document_id, permanent=False)
