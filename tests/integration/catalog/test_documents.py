@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Connection, func, insert, literal, select, update
 
 from groundwire.catalog.deletions import Deleted, Deletion, Deletions, Restorations, trace_documents
-from groundwire.catalog.generations import IndexMovedError, Prepared, insert_chunks
+from groundwire.catalog.generations import GenerationDraft, IndexMovedError, Prepared, insert_chunks
 from groundwire.catalog.outbox import OutboxKind, queue_drop
 from groundwire.catalog.rows import IS_STORED, document_rows
 from groundwire.catalog.schema import collections, documents, generations, message_documents, messages, record_quotes
@@ -533,6 +533,36 @@ def test_a_vocabulary_has_values_of_up_to_200_characters(catalog: Catalog, docs:
     catalog.put(docs, make_draft("two", source="b.md", fields=DocumentFields(category=long, project=long)))
     values = Vocabularies(catalog.database).read(TENANT, "docs", None).values
     assert (values["category"], values["project"]) == ((short,), (short,))
+
+
+def test_a_vocabulary_has_nothing_of_other_collections_tenants_scopes_and_deleted_documents(
+    catalog: Catalog, docs: Collection
+) -> None:
+    def fields(word: str, record: dict[str, object] | None = None) -> DocumentFields:
+        """Return fields with a word wherever a vocabulary looks."""
+        texts = {"title": word, "category": word, "project": word}
+        return DocumentFields(**texts, creators=(word,), tags=(word,), metadata={word: word}, record=record)
+
+    def draft(source: str, words: DocumentFields) -> GenerationDraft:
+        made = make_draft("one", source=source, fields=words)
+        chapter = words.title or ""
+        return replace(made, chunks=[replace(made.chunks[0], chapter=chapter, section=chapter, given_heading=chapter)])
+
+    time = "2026-03-01T12:00:00Z"
+    memory = {"type": "memory", "scope": "entity:ben", "timestamp": time, "importance": 3}
+    catalog.put(docs, draft("a.md", fields("mine")))
+    catalog.put(docs, draft("record:33333333-3333-4333-8333-333333333333", fields("scoped", memory)))
+    catalog.put(catalog.collections.create(make_collection("other")), draft("a.md", fields("other")))
+    catalog.put(catalog.collections.create(make_collection(tenant="foreign")), draft("a.md", fields("foreign")))
+    deleted, _ = catalog.put(docs, draft("b.md", fields("deleted")))
+    catalog.documents.delete(TENANT, "docs", deleted.document_id, permanent=False)
+    for scopes, words in ((("global",), ("mine",)), (None, ("mine", "scoped"))):
+        found = Vocabularies(catalog.database).read(TENANT, "docs", scopes)
+        assert found.field_names == set(words)
+        built_in = {field: sorted(values) for field, values in found.values.items() if field not in words}
+        assert built_in == dict.fromkeys(built_in, list(words)), scopes
+        assert len(built_in) == 8
+        assert {word: found.values[word] for word in words} == {word: (word,) for word in words}
 
 
 def test_a_deletion_during_an_update_wins_and_leaves_nothing(catalog: Catalog, docs: Collection) -> None:
