@@ -40,7 +40,7 @@ def is_unsupported_by_qdrant_server(clause: Filter) -> bool:
 
 
 def is_unsupported_by_chroma(clause: Filter) -> bool:
-    """Tell whether a leaf is a pattern, presence, a substring, or an ordering or a long list that Chroma cannot take."""
+    """Tell whether a leaf is a pattern, presence, a substring, or an ordering or a list that Chroma cannot take."""
     match clause:
         case Like() | Exists():
             return True

@@ -679,8 +679,9 @@ class Restorations(Aggregate):
                 said = f"document {other.document_id!r} has the source {other.source_path!r} now"
                 raise AlreadyExistsError(said, resource=other.document_id)
         # What is deleted softly itself gives the source up, or two documents would have it.
-        for owner in connection.execute(delete(document_aliases).where(*of_aliases).returning(alias.document_key)).all():
-            count_aliases(connection, [owner.document_key], -1)
+        given_up = delete(document_aliases).where(*of_aliases).returning(alias.document_key)
+        for owner in connection.execute(given_up).scalars().all():
+            count_aliases(connection, [owner], -1)
         position = advance_position(connection, collection, keeps_history=True)
         live = {"state": GenerationState.LIVE.value, "live_from": position, "live_to": None}
         connection.execute(update(generations).where(_of_hidden(rows)).values(live))
