@@ -541,8 +541,8 @@ def test_a_vocabulary_has_nothing_of_other_collections_tenants_scopes_and_delete
 ) -> None:
     def fields(word: str, record: dict[str, object] | None = None) -> DocumentFields:
         """Return fields with a word wherever a vocabulary looks."""
-        texts = {"title": word, "category": word, "project": word}
-        return DocumentFields(**texts, creators=(word,), tags=(word,), metadata={word: word}, record=record)
+        named = DocumentFields(title=word, category=word, project=word, creators=(word,), tags=(word,))
+        return replace(named, metadata={word: word}, record=record)
 
     def draft(source: str, words: DocumentFields) -> GenerationDraft:
         made = make_draft("one", source=source, fields=words)
