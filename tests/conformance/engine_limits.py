@@ -10,6 +10,7 @@ from groundwire.kernel.filters import (
     FieldKind,
     Filter,
     Like,
+    Membership,
     Not,
     Or,
     Scalar,
@@ -39,7 +40,7 @@ def is_unsupported_by_qdrant_server(clause: Filter) -> bool:
 
 
 def is_unsupported_by_chroma(clause: Filter) -> bool:
-    """Tell whether a leaf is a pattern, presence, a substring, or an ordering that Chroma has not got."""
+    """Tell whether a leaf is a pattern, presence, a substring, or an ordering or a list that Chroma cannot take."""
     match clause:
         case Like() | Exists():
             return True
@@ -48,6 +49,9 @@ def is_unsupported_by_chroma(clause: Filter) -> bool:
             return is_list or _orders_what_engines_cannot(field, value)
         case Containment(field):
             return BUILT_IN_FIELDS.get(field) in {None, FieldKind.TEXT}
+        case Membership(field, values):
+            kinds = {None, FieldKind.TEXT_LIST, FieldKind.INTEGER_LIST}
+            return len(values) > 500 and BUILT_IN_FIELDS.get(field) in kinds
         case _:
             return False
 

@@ -118,6 +118,16 @@ class FilteringContract:
         assert found(books, vectors[0], 700, where=where) == everything[299:]
         assert found(books, vectors[0], 700, where=where, within=everything[:500]) == everything[299:500]
 
+    def test_vectors_without_a_direction_are_like_nothing_and_hide_no_others(self, books: VectorStore) -> None:
+        rows, numbers = np.zeros((600, DIMENSIONS), dtype=np.float32), list(range(1, 601))
+        rows[5::60] = near = unit_vectors(10)
+        books.upsert(NAME, batch(numbers, rows), Budget())
+        query = near.sum(axis=0)
+        best = sorted(range(10), key=lambda row: -float(near[row] @ query))
+        hits = books.search(NAME, query, 500, Budget())
+        assert [hit.number for hit in hits[:3]] == [6 + 60 * row for row in best[:3]]
+        assert [hit.similarity for hit in hits[10:]] == [0.0] * 490
+
     @pytest.mark.requirement("S0-57")
     def test_within_and_a_filter_must_both_hold(self, books: VectorStore) -> None:
         vectors = unit_vectors(50)
@@ -125,6 +135,22 @@ class FilteringContract:
         where = And((Comparison("level", Comparator.GTE, 9), Comparison("level", Comparator.LT, 45)))
         assert sorted(found(books, vectors[0], where=where, within=[3, 9, 44, 45])) == [9, 44]
         assert found(books, vectors[0], where=where, within=[1, 2]) == []
+
+    @pytest.mark.parametrize("field", ["level", "size", "tags"])
+    @pytest.mark.parametrize("count", [500, 4096])
+    @pytest.mark.parametrize("is_negated", [False, True])
+    def test_as_many_values_as_a_filter_may_have_are_evaluated_or_declared(
+        self, books: VectorStore, field: str, count: int, is_negated: bool
+    ) -> None:
+        payloads: list[Payload] = [{"level": n, "size": n, "tags": (str(n), "x")} for n in (1, 2, 5000)]
+        books.upsert(NAME, batch([1, 2, 3], unit_vectors(3), payloads), Budget())
+        values = range(2, 2 + count)
+        where = Membership(field, tuple(map(str, values)) if field == "tags" else tuple(values), is_negated)
+        if self.is_unsupported(where):
+            with pytest.raises(UnsupportedFilterError):
+                books.search(NAME, unit_vectors(1)[0], 3, Budget(), where=where)
+        else:
+            assert sorted(found(books, unit_vectors(1)[0], where=where)) == ([1, 3] if is_negated else [2])
 
     @pytest.mark.requirement("S1-31")
     def test_membership_on_a_list_field_means_any_of_them(self, books: VectorStore) -> None:
@@ -310,6 +336,10 @@ class VectorStoreContract(FilteringContract):
         assert np.allclose(back.vectors, vectors, atol=1e-6)
         for written, read in zip(payloads, back.payloads, strict=True):
             assert same_filter_keys(written, read), (written, read)
+
+    def test_points_come_back_whatever_the_number_that_is_asked_for(self, books: VectorStore) -> None:
+        books.upsert(NAME, batch([1, 40_000], unit_vectors(2)), Budget())
+        assert list(books.fetch(NAME, range(1, 40_001), Budget()).numbers) == [1, 40_000]
 
     def test_points_that_do_not_exist_do_not_come_back(self, books: VectorStore) -> None:
         books.upsert(NAME, batch([1, 2], unit_vectors(2)), Budget())

@@ -316,6 +316,16 @@ class SessionStoreContract:
             await store.answered(TENANT, keys[0])
         assert await store.answered(TENANT, keys[1]) == b"1"
 
+    async def test_an_answer_without_content_is_remembered_as_any_other(
+        self, store: SessionStore, clock: SettableClock
+    ) -> None:
+        """A count of 0 is serialised as nothing."""
+        keys = [RequestKey(str(uuid.uuid4()), method, "body") for method in ("DeleteSession", "DeleteSessions")]
+        made = await self._create(store, clock)
+        await store.delete(TENANT, made.session_id, Receipt(keys[0], lambda _: b""))
+        assert await store.delete_of_user(TENANT, "nobody", Receipt(keys[1], lambda _: b"")) == 0
+        assert [await store.answered(TENANT, key) for key in keys] == [b"", b""]
+
     async def test_an_id_of_a_message_of_a_session_is_used_once(
         self, store: SessionStore, clock: SettableClock
     ) -> None:

@@ -389,6 +389,15 @@ async def _listed(rig: Rig) -> list[tuple[str, str, int]]:
     return [(session.session_id, session.user_id, session.state) for session in page.sessions]
 
 
+async def test_a_repeated_deletion_of_nothing_has_the_same_answer(rig: Rig) -> None:
+    empty = await rig.session(user_id="ann")
+    one = pb.DeleteSessionRequest(session_id=empty, request_id=str(uuid.uuid4()))
+    of_user = pb.DeleteSessionsRequest(user_id="ann", request_id=str(uuid.uuid4()))
+    for _ in range(2):
+        assert (await rig.stub.DeleteSession(one)).deleted_message_count == 0
+        assert (await rig.stub.DeleteSessions(of_user)).deleted_session_count == 0
+
+
 @pytest.mark.parametrize("name", _CHANGES)
 async def test_a_repeated_change_of_sessions_has_one_effect_and_one_answer(rig: Rig, name: str) -> None:
     change = await _change(rig, name)

@@ -10,7 +10,7 @@ from groundwire.catalog.outbox import OutboxKind, queue_drop
 from groundwire.catalog.query_log import QueryLogs
 from groundwire.kernel.collection import PROFILES, Collection, ProfileName
 from groundwire.kernel.document import DocumentFields
-from groundwire.kernel.errors import AlreadyExistsError, CollectionNotFoundError
+from groundwire.kernel.errors import AlreadyExistsError, CollectionNotFoundError, PreconditionError
 from groundwire.kernel.query_log import LoggedQuery
 from tests.catalogs import problems_of
 from tests.integration.catalog.drafts import NOON, TENANT, Catalog, make_collection, make_draft
@@ -96,6 +96,14 @@ def test_deleting_removes_everything_and_queues_the_engine_collection(catalog: C
         assert connection.exec_driver_sql("SELECT collection FROM query_logs").scalars().all() == ["other"]
     assert catalog.recovery.leftovers() == []
     assert problems_of(catalog.database) == []
+
+
+def test_an_empty_collection_is_deleted_whatever_others_hold(catalog: Catalog, docs: Collection) -> None:
+    catalog.put(docs, make_draft("one"))
+    catalog.collections.create(make_collection("empty"))
+    catalog.collections.delete(TENANT, "empty", only_empty=True)
+    with pytest.raises(PreconditionError):
+        catalog.collections.delete(TENANT, "docs", only_empty=True)
 
 
 def test_engine_collections_that_wait_longest_come_first(catalog: Catalog) -> None:

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Connection, func, insert, literal, select, update
 
 from groundwire.catalog.deletions import Deleted, Deletion, Deletions, Restorations, trace_documents
-from groundwire.catalog.generations import IndexMovedError, Prepared, insert_chunks
+from groundwire.catalog.generations import GenerationDraft, IndexMovedError, Prepared, insert_chunks
 from groundwire.catalog.outbox import OutboxKind, queue_drop
 from groundwire.catalog.rows import IS_STORED, document_rows
 from groundwire.catalog.schema import collections, documents, generations, message_documents, messages, record_quotes
@@ -371,6 +371,45 @@ def test_however_many_generations_are_swept_nobody_reads_a_past_that_lacks_them(
         assert readable_from == connection.execute(select(func.max(generations.c.live_to))).scalar_one()
 
 
+def test_a_source_that_several_deleted_documents_had_goes_on_with_the_newest_of_them(
+    catalog: Catalog, docs: Collection
+) -> None:
+    older, newer = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
+    restorations = Restorations(catalog.database)
+    for document_id in (older, newer):
+        catalog.put(docs, make_draft(document_id, document_id=document_id))
+        catalog.documents.delete(TENANT, "docs", document_id, permanent=False)
+    # Whichever row was written last.
+    restoration = restorations.begin(TENANT, "docs", [older])
+    assert restoration is not None
+    restorations.finish(restoration)
+    catalog.documents.delete(TENANT, "docs", older, permanent=False)
+    assert catalog.put(docs, make_draft("again"))[0].document_id == newer
+
+
+def test_a_source_that_became_an_alias_is_of_one_document_after_a_restoration(
+    catalog: Catalog, docs: Collection
+) -> None:
+    first, _ = catalog.put(docs, make_draft("one", source="s"))
+    other, _ = catalog.put(docs, make_draft("two", source="b"))
+    catalog.documents.delete(TENANT, "docs", first.document_id, permanent=False)
+    catalog.documents.add_alias(TENANT, "docs", other.document_id, "s")
+    restorations = Restorations(catalog.database)
+    restoration = restorations.begin(TENANT, "docs", [first.document_id])
+    assert restoration is not None
+    with pytest.raises(AlreadyExistsError, match=other.document_id):
+        restorations.finish(restoration)
+    catalog.documents.delete(TENANT, "docs", other.document_id, permanent=False)
+    restorations.finish(restoration)
+    again = restorations.begin(TENANT, "docs", [other.document_id])
+    assert again is not None
+    (restored,) = restorations.finish(again)
+    assert (restored.alias_uris, restored.alias_count) == ((), 0)
+    assert catalog.documents.find_by_source(TENANT, "docs", "s") == catalog.documents.get(
+        TENANT, "docs", first.document_id
+    )
+
+
 def test_a_document_is_not_restored_to_an_index_that_was_replaced_meanwhile(catalog: Catalog, docs: Collection) -> None:
     document, _ = catalog.put(docs, make_draft("tide"))
     catalog.documents.delete(TENANT, "docs", document.document_id, permanent=False)
@@ -490,10 +529,40 @@ def test_a_deletion_is_complete_with_its_last_step_and_forgotten_a_day_later(
 
 def test_a_vocabulary_has_values_of_up_to_200_characters(catalog: Catalog, docs: Collection) -> None:
     short, long = "s" * 200, "l" * 201
-    catalog.put(docs, make_draft("one", fields=DocumentFields(category=short, project=short)))
-    catalog.put(docs, make_draft("two", source="b.md", fields=DocumentFields(category=long, project=long)))
+    for source, text in (("a.md", short), ("b.md", long)):
+        draft = make_draft("one", source=source, fields=DocumentFields(category=text, project=text))
+        catalog.put(docs, replace(draft, chunks=[replace(draft.chunks[0], chapter=text)]))
     values = Vocabularies(catalog.database).read(TENANT, "docs", None).values
-    assert (values["category"], values["project"]) == ((short,), (short,))
+    assert (values["category"], values["project"], values["chapter"]) == ((short,), (short,), (short,))
+
+
+def test_a_vocabulary_has_nothing_of_other_collections_tenants_scopes_and_deleted_documents(
+    catalog: Catalog, docs: Collection
+) -> None:
+    def fields(word: str, record: dict[str, object] | None = None) -> DocumentFields:
+        """Return fields with a word wherever a vocabulary looks."""
+        named = DocumentFields(title=word, category=word, project=word, creators=(word,), tags=(word,))
+        return replace(named, metadata={word: word}, record=record)
+
+    def draft(source: str, words: DocumentFields) -> GenerationDraft:
+        made = make_draft("one", source=source, fields=words)
+        chapter = words.title or ""
+        return replace(made, chunks=[replace(made.chunks[0], chapter=chapter, section=chapter, given_heading=chapter)])
+
+    time = "2026-03-01T12:00:00Z"
+    memory = {"type": "memory", "scope": "entity:ben", "timestamp": time, "importance": 3}
+    catalog.put(docs, draft("a.md", fields("mine")))
+    catalog.put(docs, draft("record:33333333-3333-4333-8333-333333333333", fields("scoped", memory)))
+    catalog.put(catalog.collections.create(make_collection("other")), draft("a.md", fields("other")))
+    catalog.put(catalog.collections.create(make_collection(tenant="foreign")), draft("a.md", fields("foreign")))
+    deleted, _ = catalog.put(docs, draft("b.md", fields("deleted")))
+    catalog.documents.delete(TENANT, "docs", deleted.document_id, permanent=False)
+    for scopes, words in ((("global",), ("mine",)), (None, ("mine", "scoped"))):
+        found = Vocabularies(catalog.database).read(TENANT, "docs", scopes)
+        assert found.field_names == set(words)
+        built_in = [tuple(sorted(values)) for field, values in found.values.items() if field not in words]
+        assert built_in == [words] * 8, scopes
+        assert {word: found.values[word] for word in words} == {word: (word,) for word in words}
 
 
 def test_a_deletion_during_an_update_wins_and_leaves_nothing(catalog: Catalog, docs: Collection) -> None:

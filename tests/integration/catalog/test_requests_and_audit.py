@@ -111,13 +111,15 @@ def test_an_id_that_is_used_again_after_a_day_is_that_of_the_later_call_and_its_
         catalog.ledger.find(TENANT, later)
 
 
-@pytest.mark.parametrize("kind", ["create", "delete collection", "delete document"])
+@pytest.mark.parametrize("kind", ["create", "delete collection", "delete document", "begin operation"])
 def test_every_change_can_leave_a_receipt(catalog: Catalog, docs: Collection, kind: str) -> None:
     document, _ = catalog.put(docs, make_draft("one"))
     if kind == "create":
         catalog.collections.create(replace(docs, name="more", uid="u", engine_name="e"), receipt())
     elif kind == "delete collection":
         catalog.collections.delete(TENANT, "docs", receipt())
+    elif kind == "begin operation":
+        catalog.operations.begin(TENANT, "op-1", "Reindex", "docs", b"", receipt())
     else:
         catalog.documents.delete(
             TENANT,

@@ -4,11 +4,13 @@ import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from groundwire.catalog.sessions import MessageState, NewMessage, Session
+from groundwire.catalog.inspection import read_backlog
+from groundwire.catalog.sessions import MessageState, NewMessage, Session, Sessions
 from groundwire.kernel.errors import (
     AlreadyExistsError,
     SessionExpiredError,
@@ -16,7 +18,9 @@ from groundwire.kernel.errors import (
     SessionNotFoundError,
 )
 from groundwire.kernel.session import Role, SessionState
-from tests.integration.catalog.drafts import NOON, TENANT, Catalog, new_session, receipt, request_key
+from tests.catalogs import open_database
+from tests.integration.catalog.drafts import NOON, TENANT, Catalog, new_session, open_catalog, receipt, request_key
+from tests.manual_clock import ManualClock
 
 ID = "11111111-1111-4111-8111-111111111111"
 IDLE = timedelta(minutes=30)
@@ -223,6 +227,19 @@ def test_an_idle_session_expires_and_is_removed_a_day_later(catalog: Catalog, se
     assert catalog.sessions.expire() == 1
     with pytest.raises(SessionNotFoundError):
         catalog.sessions.get(TENANT, ID)
+
+
+def test_a_session_that_expired_while_no_server_ran_is_not_counted_as_open(tmp_path: Path) -> None:
+    catalog = open_catalog(tmp_path / "catalog.db")
+    catalog.sessions.create(TENANT, _new(catalog))
+    assert read_backlog(catalog.database).sessions == 1
+    catalog.database.close()
+    later = ManualClock(NOON)
+    later.advance(hours=1)
+    database = open_database(tmp_path / "catalog.db", later)
+    assert Sessions(database).get(TENANT, ID).state is SessionState.EXPIRED
+    assert read_backlog(database).sessions == 0
+    database.close()
 
 
 def test_activity_puts_off_the_expiry(catalog: Catalog, session: Session) -> None:

@@ -1,12 +1,13 @@
 """What a store of qdrant-edge finds in its folder after a kill at any moment."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from groundwire.kernel.errors import StoreMismatchError
-from groundwire.vectorstores.qdrant_edge.collection import new_copy, publish, sweep, unpublish
+from groundwire.vectorstores.qdrant_edge.collection import Current, new_copy, publish, sweep, unpublish
 
 
 def made(collection: Path) -> Path:
@@ -58,7 +59,11 @@ def test_another_metric_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", ["", "{", "[]", '{"copy": 1, "dimensions": 8}', '{"copy": "copy-gone", "dimensions": 8}']
+    "content",
+    [
+        *("", "{", "[]", '{"copy": 1, "dimensions": 8}'),
+        *(json.dumps(asdict(Current(copy, 8))) for copy in ("copy-gone", "../gw-b")),
+    ],
 )
 def test_a_collection_whose_current_file_is_of_no_use_is_gone_and_the_others_are_there(
     tmp_path: Path, content: str

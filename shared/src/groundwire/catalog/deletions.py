@@ -50,6 +50,7 @@ from groundwire.catalog.rows import (
     SELECT_DOCUMENTS_OF_COLLECTION,
     GenerationState,
     collection_key,
+    count_aliases,
     count_indexed,
     document_rows,
     field_values,
@@ -666,9 +667,21 @@ class Restorations(Aggregate):
         taken = select(documents.c.document_id, documents.c.source_path).where(
             documents.c.collection_key == collection, among(documents.c.source_path, sources), IS_VISIBLE
         )
-        if (other := connection.execute(taken).first()) is not None:
-            said = f"document {other.document_id!r} has the source {other.source_path!r} now"
-            raise AlreadyExistsError(said, resource=other.document_id)
+        alias = document_aliases.c
+        of_aliases = alias.collection_key == collection, among(alias.source_path, sources)
+        taken_as_alias = (
+            select(documents.c.document_id, alias.source_path)
+            .join_from(document_aliases, documents, alias.document_key == documents.c.document_key)
+            .where(*of_aliases, IS_VISIBLE)
+        )
+        for statement in (taken, taken_as_alias):
+            if (other := connection.execute(statement).first()) is not None:
+                said = f"document {other.document_id!r} has the source {other.source_path!r} now"
+                raise AlreadyExistsError(said, resource=other.document_id)
+        # What is deleted softly itself gives the source up, or two documents would have it.
+        given_up = delete(document_aliases).where(*of_aliases).returning(alias.document_key)
+        for owner in connection.execute(given_up).scalars().all():
+            count_aliases(connection, [owner], -1)
         position = advance_position(connection, collection, keeps_history=True)
         live = {"state": GenerationState.LIVE.value, "live_from": position, "live_to": None}
         connection.execute(update(generations).where(_of_hidden(rows)).values(live))

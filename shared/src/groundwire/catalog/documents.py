@@ -121,6 +121,8 @@ _HIDDEN = (
         among(documents.c.source_path, bindparam("sources")),
         IS_HIDDEN,
     )
+    # The last one of a source counts: of several documents that had it the newest.
+    .order_by(documents.c.document_key)
 )
 _HIDDEN_BY_SOURCE = SELECT_DOCUMENTS_AND_HIDDEN.where(
     IS_HIDDEN,

@@ -127,7 +127,8 @@ def _answer(rows: Sequence[Row[Any]], key: RequestKey) -> bytes | None:
     row = rows[0]
     if (row.method, row.body_digest) != (key.method, key.body_digest):
         raise RequestIdReusedError("the request id was used before with another body", request_id=key.request_id)
-    if not row.response:
+    # An answer without a subject may be empty as such, a count of 0 for example.
+    if not row.response and row.resource_id:
         # The answer was erased, because its subject was deleted for good.
         raise (SessionNotFoundError if row.method.endswith("Session") else DocumentNotFoundError)(row.resource_id)
     return bytes(row.response)

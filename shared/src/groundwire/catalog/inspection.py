@@ -455,8 +455,10 @@ def read_backlog(database: Database) -> Backlog:
     Raises:
         StoreUnavailableError: the catalog cannot be read.
     """
-    now_ms = database.steady.now_ms()
-    is_open = or_(in_state(SessionState.CREATED, now_ms), in_state(SessionState.ACTIVE, now_ms))
+    now_ms, with_downtime_ms = database.steady.now_ms(), database.steady.with_downtime_ms()
+    # Sessions age while no server runs, too.
+    open_states = (SessionState.CREATED, SessionState.ACTIVE)
+    is_open = or_(*(in_state(state, with_downtime_ms) for state in open_states))
     # One snapshot, so that the figures are consistent.
     with database.read() as connection:
         tasks = select(func.count(), func.min(outbox.c.queued_steady)).select_from(outbox)

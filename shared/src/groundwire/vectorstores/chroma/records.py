@@ -118,12 +118,13 @@ def nearest(collection: Any, vector: Vectors, limit: int, selection: dict[str, A
         if len(selected) == len(reached):
             return reached
         compared: list[tuple[int, float]] = []
-        for start in range(0, len(selected), _PAGE):
-            found, vectors, _ = records(collection, selected[start : start + _PAGE])
+        for batch in batches(selected, _PAGE):
+            found, vectors, _ = records(collection, batch)
             if found:
                 # Not `@`, which may round equal rows differently: they would no longer be equal.
                 lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(vector)
-                cosines = np.einsum("ij,j->i", vectors, vector) / lengths
+                # What has no direction is like nothing.
+                cosines = np.einsum("ij,j->i", vectors, vector) / np.where(lengths > 0, lengths, 1.0)
                 compared.extend(zip(found, cosines.tolist(), strict=True))
         return sorted(compared, key=lambda point: -point[1])[:count]
 
@@ -157,14 +158,15 @@ def existing(collection: Any, ids: Sequence[str], **where: Any) -> list[str]:
 
 def records(collection: Any, numbers: Sequence[int]) -> tuple[list[int], Vectors, list[Stored]]:
     """Return those of the records that exist by number: float32 of shape (found, dimensions), stored fields."""
-    ids = [str(number) for number in numbers]
-    if not ids:
-        return [], np.zeros((0, 0), dtype=np.float32), []
-    reply = collection.get(ids=ids, include=["embeddings", "metadatas"])
+    found: list[tuple[int, Any, Stored]] = []
+    for batch in batches(numbers, _PAGE):
+        reply = collection.get(ids=[str(number) for number in batch], include=["embeddings", "metadatas"])
+        rows = zip(reply["ids"], reply["embeddings"], reply["metadatas"], strict=True)
+        found += [(int(number), vector, dict(stored or {})) for number, vector, stored in rows]
     # Chroma returns records in an order of its own, whatever was asked for.
-    order = sorted(range(len(reply["ids"])), key=lambda row: int(reply["ids"][row]))
-    vectors = np.array([reply["embeddings"][row] for row in order], dtype=np.float32)
-    return [int(reply["ids"][row]) for row in order], vectors, [dict(reply["metadatas"][row] or {}) for row in order]
+    found.sort(key=lambda record: record[0])
+    vectors = np.array([vector for _, vector, _ in found], dtype=np.float32)
+    return [number for number, _, _ in found], vectors, [stored for _, _, stored in found]
 
 
 def all_numbers(collection: Any) -> list[int]:
@@ -214,6 +216,8 @@ def _pick(ids: Sequence[str], rows: Sequence[int]) -> list[str]:
     return [ids[row] for row in rows]
 
 
+# Its SQLite takes expressions of up to 1,000 levels, and each condition that is joined adds one.
+_MOST_JOINED = 500
 Where: TypeAlias = dict[str, Any] | bool
 """A `where` of Chroma, or True for no condition and False for one that nothing satisfies."""
 
@@ -227,8 +231,8 @@ def compile_filter(condition: Filter, *, negated: bool = False) -> Where:
     their terms (`groundwire.vectorstores.stored_fields`). Only forms that version 1.5 evaluates exactly are used.
 
     Raises:
-        UnsupportedFilterError: for patterns, presence, substrings, and orderings of lists, of the caller's
-            own fields and under a negation.
+        UnsupportedFilterError: for patterns, presence, substrings, orderings of lists, of the caller's own fields
+            and under a negation, and more values than can be joined.
     """
     match condition:
         case And(clauses):
@@ -279,6 +283,8 @@ def _one_of(field: str, values: Sequence[Scalar], *, is_excluded: bool) -> Where
     kind = BUILT_IN_FIELDS.get(field)
     candidates = comparable(field, values)
     if kind is None or kind in LISTS:
+        if len(candidates) > _MOST_JOINED:
+            raise _unsupported(f"more than {_MOST_JOINED} values of a list or of a metadata field")
         holder, operator = TERMS_FIELD if kind is None else field, "$not_contains" if is_excluded else "$contains"
         return _combine([{holder: {operator: value}} for value in candidates], is_and=is_excluded)
     return {field: {"$nin" if is_excluded else "$in": candidates}} if candidates else is_excluded
