@@ -515,6 +515,9 @@ def test_a_table_of_fields_below_a_heading_describes_what_that_names() -> None:
     assert (default.text, default.field_of) == ("Owls Directive: Default: Owls 12", "Owls Directive")
     assert [content[start:end] for _, start, end in default.header] == ["## Owls Directive"]
     assert _quoted(default) == "| Default: | Owls 12 |"
+    # The title of a page in a dump is no name that its fields are said of.
+    (untitled,) = _find("= Owls =\n\n| Default: | owls by night |\n")
+    assert (untitled.text, untitled.field_of, untitled.header) == ("Default:: owls by night", "", ())
     assert _texts("## Owls\n\n| Default: | Owls 12 | by night |\n") == ["Default:: Owls 12; by night"]
     headed = "## Owls\n\n| Name | Eats |\n|---|---|\n| Strix: | mice by night |\n| Bubo: | mice by day |\n"
     row, _, whole = _find(headed)

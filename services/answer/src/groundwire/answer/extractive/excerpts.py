@@ -300,7 +300,7 @@ class _Reader:
         # The title without the lines above and below it.
         title = next(filter(_WORD.search, lines), "")
         start = self._content.find(title, item.start)
-        self._heading_span = ((self.passage, start, start + len(title)),)
+        self._heading_span = ((self.passage, start, start + len(title)),) if self._heading else ()
         self._antecedent = self._lead_in = None
         if _RELEASE.search(self._heading):
             kind, end = BlockKind.LIST_ITEM, start + len(title)
