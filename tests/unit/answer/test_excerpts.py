@@ -517,14 +517,14 @@ def test_a_table_of_fields_below_a_heading_describes_what_that_names() -> None:
     assert _quoted(default) == "| Default: | Owls 12 |"
     # The title of a page in a dump is no name that its fields are said of.
     (untitled,) = _find("= Owls =\n\n| Default: | owls by night |\n")
-    assert (untitled.text, untitled.field_of, untitled.header) == ("Default:: owls by night", "", ())
-    assert _texts("## Owls\n\n| Default: | Owls 12 | by night |\n") == ["Default:: Owls 12; by night"]
+    assert (untitled.text, untitled.field_of, untitled.header) == ("Default: owls by night", "", ())
+    assert _texts("## Owls\n\n| Default: | Owls 12 | by night |\n") == ["Default: Owls 12; by night"]
     headed = "## Owls\n\n| Name | Eats |\n|---|---|\n| Strix: | mice by night |\n| Bubo: | mice by day |\n"
     row, _, whole = _find(headed)
-    assert (row.text, row.field_of) == ("Name Strix:: mice by night", "")
+    assert (row.text, row.field_of) == ("Name Strix: mice by night", "")
     assert _find(f"Owls are these ones:\n\n{headed[9:]}")[-1].about.endswith("Owls are these ones:")
     assert whole.about == "Owls"
-    assert _texts("| Owls: | birds of the night |\n| Foxes: | beasts of the day |")[0] == "Owls:: birds of the night"
+    assert _texts("| Owls: | birds of the night |\n| Foxes: | beasts of the day |")[0] == "Owls: birds of the night"
 
 
 def test_a_short_line_of_a_text_without_marks_is_a_heading_before_a_path_too() -> None:

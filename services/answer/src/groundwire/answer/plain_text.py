@@ -109,7 +109,7 @@ def row_text(names: Sequence[str], cells: Sequence[str]) -> str:
 
     In a wide row the longest cell, if it is a sentence, says what the others are about, so it comes before them.
     """
-    lead = f"{names[0]} {cells[0]}".strip() if names and cells[0] else cells[0]
+    lead = (f"{names[0]} {cells[0]}".strip() if names and cells[0] else cells[0]).removesuffix(":")
     told = [(index, cell) for index, cell in enumerate(cells[1:], start=1) if cell and cell not in _EMPTY_CELLS]
     is_pair = len(cells) == 2  # noqa: PLR2004 - a pair
     rest = [
