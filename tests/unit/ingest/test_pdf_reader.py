@@ -5,12 +5,14 @@ from datetime import UTC, datetime
 import pytest
 
 from groundwire.ingest.parsing.pdf_reader import read_pdf
+from groundwire.ingest.parsing.pdf_structure import Bookmark, find_headings
 from groundwire.ingest.parsing.source_text import ReadingLimits, SourceText, SourceWarning
 from groundwire.kernel.document_errors import (
     DocumentLimitError,
     DocumentMalformedError,
     DocumentWithoutTextError,
 )
+from groundwire.kernel.spans import PageSpan
 from tests.unit.ingest.made_files import make_pdf
 
 
@@ -57,6 +59,45 @@ def test_bookmarks_become_headings_where_their_title_stands() -> None:
         "1 Tides",
         "2 Waves in\nthe wind",
     ]
+
+
+def test_a_title_has_a_number_or_capitals_on_its_page_that_its_bookmark_does_not_have() -> None:
+    headings = [
+        ("Tides", "CHAPTER\nTWO\nTIDES"),
+        ("Spring tides", "2.1 Spring tides"),
+        ("The moon's part", "2.1.1. The moon\u2019s part"),
+        ("Ebb - flow", "Ebb –\nflow"),
+        ("A Tables", "Appendix A Tables"),
+        ("Letters", "Appendix B: Letters"),
+    ]
+    text = "\nWater.\n".join(printed for _, printed in headings)
+    bookmarks = [Bookmark(0, title, 0) for title, _ in headings]
+    found = find_headings(text, [PageSpan(1, 0, len(text))], bookmarks)
+    assert [(heading.text, text[heading.start : heading.end]) for heading in found] == headings
+
+
+def test_headings_are_set_apart_from_the_text_around_them() -> None:
+    pages = [
+        "Of water.\n1 Tides\n1.1 Ebb\nThe sea falls",
+        "and rises.\n2 Waves",
+        "Wind makes them.\n\n3 Rain\n\nIt falls.",
+    ]
+    bookmarks = [("Tides", 0), ("Ebb", 0), ("Waves", 1), ("Rain", 2)]
+    found = read(make_pdf(pages, bookmarks=bookmarks))
+    texts = [
+        "Of water.\n\n1 Tides\n\n1.1 Ebb\n\nThe sea falls",
+        "and rises.\n\n2 Waves",
+        "Wind makes them.\n\n3 Rain\n\nIt falls.",
+    ]
+    assert [found.text[page.start : page.end] for page in found.pages] == texts
+    assert found.text == f"{texts[0]}\n{texts[1]}\n\n{texts[2]}"
+    titles = ["1 Tides", "1.1 Ebb", "2 Waves", "3 Rain"]
+    assert [found.text[heading.start : heading.end] for heading in found.outline.headings] == titles
+
+
+def test_a_numbered_title_comes_before_a_line_that_has_its_words_alone() -> None:
+    found = read(make_pdf(["Name Size\nTides\n3.1 Tides\nThe moon pulls."], bookmarks=[("Tides", 0)]))
+    assert [found.text[heading.start : heading.end] for heading in found.outline.headings] == ["3.1 Tides"]
 
 
 def test_a_bookmark_is_no_heading_where_its_title_is_only_part_of_a_line() -> None:
@@ -134,8 +175,8 @@ def test_bookmarks_lead_on_and_long_titles_are_cut() -> None:
     bookmarks = [("Rain", 0), ("Rain", 0), ("Fog", 0), ("Sun", 0), (long, 1), (" ".join([long] * 2), 1)]
     found = read(make_pdf(["Rain\nSun\nRain\nFog", f"{long}\n{long} {long}\nEnd"], bookmarks=bookmarks))
     assert [(heading.start, heading.text) for heading in found.outline.headings] == [
-        *((0, "Rain"), (9, "Rain"), (14, "Fog")),
-        (18, long[:199]),
+        *((0, "Rain"), (11, "Rain"), (17, "Fog")),
+        (22, long[:199]),
     ]
 
 
@@ -206,3 +247,28 @@ def test_too_many_pages_are_refused_naming_the_limit() -> None:
     with pytest.raises(DocumentLimitError) as caught:
         read_pdf(make_pdf(["One.", "Two."]), ReadingLimits(pages=1), "content")
     assert caught.value.metadata == {"resource": "pages", "limit": "1"}
+
+
+def test_a_paragraph_begins_where_a_line_stands_apart_or_is_shifted_behind_a_sentence() -> None:
+    lines = [
+        *((72, 700, "Of the sea"), (72, 672, "The moon pulls"), (72, 658, "at the sea."), (72, 644, "It rises")),
+        *((72, 624, "and falls."), (90, 610, "Further in."), (72, 596, "At the margin,"), (90, 582, "Further")),
+        *((90, 568, "in again:"), (108, 554, "an item"), (108, 540, "of two lines.")),
+    ]
+    assert read(make_pdf([[(x, y, "F1", 11, text) for x, y, text in lines]])).text == (
+        "Of the sea\n\nThe moon pulls\nat the sea.\nIt rises\nand falls.\n\nFurther in.\n\n"
+        "At the margin,\nFurther\nin again:\n\nan item\nof two lines."
+    )
+
+
+def test_words_that_a_line_end_divides_are_whole_with_the_hyphen_that_they_have_elsewhere() -> None:
+    pages = [
+        "Visit an in-\nnetwork doctor, a compli-\ncated way to pay-\nment. Bone-\nanchored aids.",
+        "In-network care is complicated. Payment follows. The in-",
+    ]
+    assert [page.rstrip() for page in read(make_pdf(pages)).text.split("\n")] == [
+        *("Visit an in-network", "doctor, a complicated", "way to payment.", "Boneanchored", "aids.", ""),
+        "In-network care is complicated. Payment follows. The in-",
+    ]
+    pages = ["Visit an in-\nnetwork doctor. Bone-\nanchored aids.", "In-network care."]
+    assert "Bone-anchored" in read(make_pdf(pages)).text

@@ -29,7 +29,7 @@ BODY = lines(700, "The harbour opens at six in the", "morning and closes at ten.
 
 
 def test_text_without_a_table_stays_as_it_is() -> None:
-    assert read([*BODY, *rows(640, ("Fosmid", "40 kb"), ("BAC", "150 kb"))]).text == (
+    assert read([*BODY, *rows(670, ("Fosmid", "40 kb"), ("BAC", "150 kb"))]).text == (
         "The harbour opens at six in the\nmorning and closes at ten.\nFosmid 40 kb\nBAC 150 kb"
     )
 

@@ -13,8 +13,11 @@ from typing import Any
 
 from groundwire.ingest.chunking.cuts import TextOutline
 from groundwire.ingest.parsing.pdf_structure import (
+    LINE_END_HYPHEN,
     Bookmark,
     find_headings,
+    set_apart,
+    with_whole_words,
     without_running_lines,
 )
 from groundwire.ingest.parsing.source_text import (
@@ -38,6 +41,9 @@ from groundwire.kernel.spans import PageSpan
 _GAP = 0.9
 # A row this many usual line distances below another belongs to another table.
 _FAR = 2.5
+# A line so many usual distances below another begins a paragraph, or so many to the side of it behind a sentence.
+_APART, _SHIFTED = 1.35, 0.5
+_SENTENCE_ENDS = (".", ":", "!", "?")
 # By how much the font weight of a header exceeds that of the row below it.
 _BOLDER = 150
 _REGULAR, _BOLD = 400, 700
@@ -84,8 +90,8 @@ class _Line:
     cells: tuple[_Cell, ...]
 
 
-def with_tables(raw: Any, page: Any, text: str) -> str:
-    """Return the text of a page with its tables in Markdown, a blank line around each; without any, as it is.
+def with_layout(raw: Any, page: Any, text: str) -> str:
+    """Return the text of a page with its tables in Markdown and a blank line around each and between its paragraphs.
 
     Args:
         raw: the module `pypdfium2.raw`.
@@ -101,7 +107,10 @@ def with_tables(raw: Any, page: Any, text: str) -> str:
     while index < len(lines):
         count, wrapped = _table_at(lines, index, step), _wrapped_table_at(lines, index, step)
         table = lines[index : index + max(count, wrapped.count)]
-        if table:
+        if not table and index and _is_apart(text, lines[index - 1], lines[index], step):
+            parts.append(text[end : lines[index].start].strip("\r\n"))
+            end = lines[index].start
+        elif table:
             cells = wrapped.rows if wrapped.count > count else _cells_of(table)
             is_bolder = table[0].weight >= table[1].weight + _BOLDER
             parts += text[end : table[0].start].strip("\r\n"), _as_markdown(cells, is_bolder=is_bolder)
@@ -157,6 +166,15 @@ def _read_lines(raw: Any, page: Any, text: str) -> list[_Line]:
                 joined.append(cell)
         lines.append(_Line(match.start(), match.end(), bottom, least, tuple(joined)))
     return lines
+
+
+def _is_apart(text: str, before: _Line, line: _Line, step: float) -> bool:
+    """Tell whether a paragraph begins with a line: far below the one before, or further in or out behind a sentence."""
+    said = text[before.start : before.end]
+    is_far = before.bottom - line.bottom > _APART * step
+    is_shifted = abs(line.cells[0].left - before.cells[0].left) > _SHIFTED * step
+    is_apart = is_far or (is_shifted and said.rstrip().endswith(_SENTENCE_ENDS))
+    return is_apart and not _goes_on(said, text[line.start : line.end])
 
 
 def _table_at(lines: Sequence[_Line], start: int, step: float) -> int:
@@ -267,7 +285,7 @@ def _cells_of(lines: Sequence[_Line]) -> list[list[str]]:
 
 def _as_markdown(cells: Sequence[Sequence[str]], *, is_bolder: bool) -> str:
     # A cell is on one line, where a hyphen at the end of a printed one would mislead.
-    rows = [[cell.replace("|", "\\|").replace(_LINE_END_HYPHEN, "") for cell in row] for row in cells]
+    rows = [[cell.replace("|", "\\|").replace(LINE_END_HYPHEN, "") for cell in row] for row in cells]
     shown = [f"| {' | '.join(row)} |" for row in rows]
     # The first row is a header if it is bolder than the next one, or has words and years above values with digits.
     first, following = rows[0][1:], [cell for row in rows[1:] for cell in row[1:] if cell]
@@ -289,7 +307,7 @@ _NO_LINE_END = "\x00"
 def with_superscripts(raw: Any, page: Any, text: str) -> str:
     """Return the text of a page, in the same length, with raised digits as such: 10\u00b3, which would be 103.
 
-    The line ends that PDFium adds behind them become `_NO_LINE_END`. Args: as for `with_tables`.
+    The line ends that PDFium adds behind them become `_NO_LINE_END`. Args: as for `with_layout`.
     """
     if raw.FPDFText_CountChars(page) != len(text):
         return text
@@ -343,26 +361,29 @@ def _joined(texts: Sequence[str]) -> tuple[str, tuple[PageSpan, ...]]:
     """Return the text of all pages, a blank line between two of them unless a sentence goes on, and where each lies."""
     parts, pages, end = list[str](), list[PageSpan](), 0
     for number, (before, page) in enumerate(pairwise(["", *texts]), start=1):
-        goes_on = page[:1].islower() and (before[-1:].isalnum() or before.endswith(_GOES_ON))
-        separator = "" if number == 1 else "\n" if goes_on else "\n\n"
+        separator = "" if number == 1 else "\n" if _goes_on(before, page) else "\n\n"
         parts += separator, page
         pages.append(PageSpan(number, end + len(separator), end + len(separator) + len(page)))
         end = pages[-1].end
     return "".join(parts), tuple(pages)
 
 
+def _goes_on(before: str, after: str) -> bool:
+    """Tell whether a sentence goes on from one text to the next."""
+    said = before.rstrip()
+    return after.lstrip()[:1].islower() and (said[-1:].isalnum() or said.endswith(_GOES_ON))
+
+
 # Each is searched for on its page.
 _MAX_BOOKMARKS = 5000
-_GOES_ON = (",", "-", "\u2010", "\u2013", "\u2014", ")")
-# PDFium writes this for the hyphen at the end of a line, and leaves the line end out.
-_LINE_END_HYPHEN = "\ufffe"
+_GOES_ON = (",", "-", "\u2010", "\u2013", "\u2014", ")", LINE_END_HYPHEN)
 _DATE = re.compile(r"D:(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?(?:([+\-Z])(\d\d)?'?(\d\d)?'?)?")
 # Defaults that libraries write.
 _PLACEHOLDERS = frozenset({"python-docx", "untitled", "anonymous", "(anonymous)", "(unspecified)", "unspecified"})
 
 
 def read_pdf(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
-    """Return the text of all pages, where each of them lies, and its headings: bookmarks, else what is set as one.
+    """Return the text of all pages, where each of them lies, and the headings that its bookmarks name.
 
     Raises:
         DocumentEncryptedError: it needs a password.
@@ -387,10 +408,11 @@ def read_pdf(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
             try:
                 with closing(pdf[index]) as page, closing(page.get_textpage()) as content:
                     text = with_superscripts(raw, content.raw, content.get_text_range())
-                    text = with_tables(raw, content.raw, text).replace(_NO_LINE_END, "")
+                    text = with_layout(raw, content.raw, text).replace(_NO_LINE_END, "")
             except pdfium.PdfiumError:
                 text, damaged = "", damaged + 1
-            texts.append(clean(text.replace(_LINE_END_HYPHEN, "-\n")).strip())
+            texts.append(text)
+        texts = [clean(text).strip() for text in with_whole_words(texts)]
         # One damaged page counts as blank: the others are worth having.
         if damaged == count:
             raise malformed(field, DocumentFormat.PDF, "it has no page that can be loaded")
@@ -402,7 +424,7 @@ def read_pdf(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
         bookmarks = _bookmarks(pdf, count)
         titles = {(each.page_index, on_one_line(each.title)) for each in bookmarks}
         text, pages = _joined(without_running_lines(texts, titles))
-        headings = find_headings(text, pages, bookmarks)
+        text, pages, headings = set_apart(text, pages, find_headings(text, pages, bookmarks))
         said = {key: value for key, value in pdf.get_metadata_dict().items() if value.lower() not in _PLACEHOLDERS}
         properties = source_properties(
             title=said.get("Title"),
@@ -414,7 +436,7 @@ def read_pdf(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
     finally:
         pdf.close()  # PDFium frees what it holds outside of Python only now
     warnings = {**properties.warnings, **({SourceWarning.PAGE_WITHOUT_TEXT: blank} if blank else {})}
-    outline = TextOutline(tuple(headings))
+    outline = TextOutline(headings)
     return SourceText(DocumentFormat.PDF, text, outline, pages=pages, properties=properties.fields, warnings=warnings)
 
 

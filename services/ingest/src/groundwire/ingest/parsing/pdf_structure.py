@@ -1,10 +1,12 @@
-"""Find in the texts of the pages of a PDF what runs through all of them, and where its bookmarks lead."""
+"""Find in the texts of the pages of a PDF what runs through all of them, divided words, and its headings."""
 
 import re
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Container, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import TypeVar
 
 from groundwire.ingest.chunking.cuts import Heading
 from groundwire.ingest.parsing.source_text import on_one_line
@@ -89,10 +91,49 @@ def without_running_lines(pages: Sequence[str], titles: Container[tuple[int, str
     return shown
 
 
+LINE_END_HYPHEN = "\ufffe"
+"""What PDFium writes for the hyphen at the end of a line; it leaves the line end out."""
+_WORD = re.compile(r"\w++(?:-\w++)*+")
+_DIVIDED = re.compile(rf"([\w-]{{1,40}}){LINE_END_HYPHEN}(\w{{1,40}})(?:(\S{{0,40}}) )?")
+
+
+def with_whole_words(pages: Sequence[str]) -> list[str]:
+    """Return the texts of pages with the words in one piece that the end of a line divides; the line ends behind them.
+
+    A hyphen of their own stays, as in "in-network". Whether a word has one, the document shows elsewhere; those that
+    stand nowhere else are written as most of the others.
+    """
+    known = {word.lower() for page in pages for word in _WORD.findall(page)}
+
+    def hyphen(word: re.Match[str]) -> str | None:
+        ways = [each for each in ("", "-") if f"{word[1]}{each}{word[2]}".lower() in known]
+        return ways[0] if len(ways) == 1 else None
+
+    used = Counter(hyphen(word) for page in pages for word in _DIVIDED.finditer(page))
+    usual = "-" if used["-"] > used[""] else ""
+
+    def whole(word: re.Match[str]) -> str:
+        own = hyphen(word)
+        behind = "" if word[3] is None else f"{word[3]}\n"
+        return f"{word[1]}{usual if own is None else own}{word[2]}{behind}"
+
+    return [_DIVIDED.sub(whole, page).replace(LINE_END_HYPHEN, "-\n") for page in pages]
+
+
+# What a title has before it on its page and mostly not in its bookmark: "10.7", "A.2.", "Appendix B:", "CHAPTER\nTWO".
+_HEADING_NUMBER = (
+    r"(?:(?i:chapter|appendix|part|section)\s++(?:\w++[.:]?+\s++)??|(?:\d++|[A-Z])(?:\.\d++)*+[.):]?+[ \t\u00a0]++)"
+)
+_Range = TypeVar("_Range", PageSpan, Heading)
+_LINE_BELOW_ANOTHER = re.compile(r"[^\n]\n[^\n]")
+_ALIKE = ("'\u2018\u2019", '"\u201c\u201d', "-\u2010\u2011\u2012\u2013\u2014")
+
+
 def find_headings(text: str, pages: Sequence[PageSpan], bookmarks: Sequence[Bookmark]) -> list[Heading]:
     """Return a heading for each bookmark whose title stands on its page as lines of its own, in order of the text.
 
-    Bookmarks that lead backwards, or whose title is not on the page, are left out.
+    On its page a title may have a number before it or be set in capitals. Bookmarks that lead backwards, or whose title
+    is not on the page, are left out.
     """
     headings: list[Heading] = []
     after = 0
@@ -101,11 +142,43 @@ def find_headings(text: str, pages: Sequence[PageSpan], bookmarks: Sequence[Book
         if not title or len(title) > _MAX_TITLE_CHARS:
             continue
         page = pages[bookmark.page_index]
-        # Words of a title may stand on several lines; the pattern has no choices, so it takes linear time.
-        pattern = r"^[ \t]*" + r"\s+".join(map(re.escape, title.split(" "))) + r"[ \t]*$"
-        match = re.compile(pattern, re.MULTILINE).search(text, max(after, page.start), page.end)
+        start = max(after, page.start)
+        # A line with the title alone may also be a cell of a table.
+        match = _title_line(title, _HEADING_NUMBER).search(text, start, page.end)
+        match = match or _title_line(title).search(text, start, page.end)
         if match is not None:
             after = match.end()
             name = title[:MAX_HEADING_CHARS].rstrip()
             headings.append(Heading(min(_MAX_LEVEL, bookmark.depth + 1), name, match.start(), match.end()))
     return headings
+
+
+def set_apart(
+    text: str, pages: Sequence[PageSpan], headings: Sequence[Heading]
+) -> tuple[str, tuple[PageSpan, ...], tuple[Heading, ...]]:
+    """Return text, pages and headings with a blank line before and after each heading, as other formats have them.
+
+    Without it a heading and the paragraph below it read as one sentence.
+    """
+    lines = sorted({start for each in headings for start in (each.start, each.end + 1)})
+    breaks = [start for start in lines if _LINE_BELOW_ANOTHER.match(text, max(0, start - 2)) is not None]
+    parts = [text[start:end] for start, end in pairwise([0, *breaks, len(text)])]
+
+    def moved(each: _Range) -> _Range:
+        return replace(
+            each, start=each.start + bisect_right(breaks, each.start), end=each.end + bisect_left(breaks, each.end)
+        )
+
+    return "\n".join(parts), tuple(map(moved, pages)), tuple(map(moved, headings))
+
+
+def _title_line(title: str, number: str = "") -> re.Pattern[str]:
+    """Return the pattern of a title as lines of its own behind a number; it takes linear time."""
+    said = "|".join(r"\s+".join(map(_as_printed, words.split(" "))) for words in (title, title.upper()))
+    return re.compile(rf"^[ \t]*+{number}(?:{said})[ \t]*+$", re.MULTILINE)
+
+
+def _as_printed(word: str) -> str:
+    """Return the pattern of a word of a title, whose quotes and dashes may be others on the page."""
+    alike = (next((signs for signs in _ALIKE if character in signs), character) for character in word)
+    return "".join(f"[{re.escape(each)}]" if len(each) > 1 else re.escape(each) for each in alike)
