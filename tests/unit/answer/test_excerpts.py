@@ -258,7 +258,7 @@ sleep there.
 
 
 def test_lines_that_end_early_show_where_headings_items_and_paragraphs_of_a_text_without_marks_end() -> None:
-    found = _find(_LINES, markup=Markup.NONE)
+    found = find_excerpts([make_passage(_LINES, title="Heading", markup=Markup.NONE)])
     assert [(each.text, each.heading) for each in found if not each.is_whole] == [
         ("Any traces of the foxes.", ""),
         ("Foxes that were seen may be reported by calling the wardens at 1-800-555 at any time.", ""),
@@ -278,12 +278,40 @@ def test_lines_that_end_early_show_where_headings_items_and_paragraphs_of_a_text
 
 def test_a_chunk_without_marks_begins_under_the_last_heading_of_the_chunk_before_it() -> None:
     front = "Foxes eat small mice and berries all through the year.\nHabits of Foxes\nThey hunt alone, at night."
-    first = make_passage(front, document_id="doc_1", markup=Markup.NONE)
+    first = make_passage(front, document_id="doc_1", title="Heading", markup=Markup.NONE)
     start, start_byte = first.span.end + 1, first.span.end_byte + 1
     second = make_passage("Foxes sleep by day.", rank=2, start=start, start_byte=start_byte, markup=Markup.NONE)
+    second = replace(second, title="Heading")
     *_, alone = find_excerpts([first, second])
     *_, next_one = find_excerpts([first, replace(second, document_id="doc_1")])
     assert (alone.heading, next_one.heading) == ("", "Habits of Foxes")
+
+
+def test_the_sections_of_a_pdf_are_known_by_their_titles_which_are_not_quoted() -> None:
+    title = "What Foxes of the North Eat in Winter, in Summer and in all the Seasons between"
+    printed = title.replace(" in Summer", "\nin Summer")
+    contents = ["They hunt at night.", f"2.1 {printed}\n\nMice are their food.", "Berries are good, too."]
+    text = "\n\n".join(contents)
+    chunks = [
+        make_passage(
+            content, start=text.index(content), document_id="doc_1", section_heading=heading, markup=Markup.NONE
+        )
+        for content, heading in zip(contents, ("Habits", title, title), strict=True)
+    ]
+    assert [(each.text, each.heading, each.opens) for each in find_excerpts(chunks)] == [
+        ("They hunt at night.", "Habits", False),
+        ("Mice are their food.", title, True),
+        ("Berries are good, too.", title, False),
+    ]
+
+
+def test_lines_of_a_table_of_contents_are_not_quoted() -> None:
+    entries = "4.1 Where all the foxes live . . . . . . 28\nHow the foxes hunt at night......xii\n"
+    values = "Mice that a fox eats in a year..... 9200\nFoxes eat mice."
+    quoted = " ".join(each.text for each in _find(entries + values, Markup.NONE))
+    assert "foxes live" not in quoted
+    assert "hunt at night" not in quoted
+    assert "Mice that a fox eats in a year" in quoted
 
 
 def test_the_fields_at_the_head_of_a_document_are_read_one_by_one() -> None:

@@ -54,6 +54,12 @@ def test_operators_are_words_of_a_question() -> None:
         ("Copay (integer): what you pay for each visit", 0.7),
         ("Copay desk: where you pay", 0.3),
         ("The Copay<T> type keeps track of fees.", 0.7),
+        ("Copays can be thought of as shares of a bill.", 1.0),
+        ("Copays are created by the plan.", 0.5),
+        ("Copays are carefully written on each card.", 0.5),
+        ("Copays are used by most plans.", 0.7),
+        ("Almost all copays are fees of a fixed sum.", 0.0),
+        ("Most copays are a fixed fee.", 0.3),
     ],
 )
 def test_how_far_a_sentence_defines_the_subject(text: str, match: float) -> None:

@@ -135,8 +135,17 @@ _PLATITUDE = re.compile(
 _DEFINING_VERB = re.compile(
     r"\b(?:(?P<copula>is|are|was|were)"
     r"(?= (?:an?|the|one|another|any|part|code|data|how|what|when|where|\w+ that|\w{3,} \w{3,}(?<!ou)s)\b)"
-    r"|(?P<verb>means?|refers? to|stands? for|describes?|lets?|allows?|enables?|provides?|defines?)|is|are|was|were)\b"
+    r"|(?P<verb>means?|refers? to|stands? for|describes?|lets?|allows?|enables?|provides?|defines?"
+    r"|(?:can|may|could) be (?:\w+ )?(?:thought of|seen|regarded|viewed|described) as)|is|are|was|were)\b"
 )
+# How something comes about or where it stands does not say what it is: "Environments are created by calls".
+_MADE = re.compile(
+    r" (?:\w+ly )?(?!used|designed|meant|intended|called|known|defined)\w+(?:ed|wn|en) (?:\w+ly )?"
+    r"(?:by|in|from|on|with|when|if|at|after|before|as)\b",
+    re.IGNORECASE,
+)
+# What holds for most of a kind does not say what the kind is.
+_PARTLY = re.compile(r"(?:almost all|nearly all|not all|most|many|some|several|(?:a )?few|no)\b", re.IGNORECASE)
 INTRODUCED_AS_TERM = 0.6
 BELOW_ITS_NAME = 0.8
 _INTRODUCED = re.compile(r"\b(?:called|named|known as|termed) (?:an? |the )?(?P<term>[^.,;:()]{2,60})")
@@ -270,7 +279,7 @@ def is_name_of(heading: str, subject: AbstractSet[str]) -> bool:
 def defines(subject: AbstractSet[str], text: str, source: str) -> float:
     """Return how far a sentence defines a subject, given as stems; see `definition_match`."""
     text = _TYPE_PARAMETER.sub("", text)
-    verb = None if _SUBORDINATE.match(text) else _DEFINING_VERB.search(text)
+    verb = None if _SUBORDINATE.match(text) or _PARTLY.match(text) else _DEFINING_VERB.search(text)
     if verb is not None:
         front = _ASIDE.sub(" ", text[: verb.start()])
         defined = _stems(front, subject)
@@ -279,7 +288,8 @@ def defines(subject: AbstractSet[str], text: str, source: str) -> float:
         is_named = any(_stems(match["term"], subject) == subject for match in _ALIAS.finditer(text, 0, verb.start()))
         is_subject = subject <= defined and defined - subject <= _KINDS
         if (is_subject or is_named) and not is_denied and not is_praise:
-            return 1.0 if verb["copula"] or verb["verb"] else 0.7
+            says_what = verb["copula"] or verb["verb"]
+            return 1.0 if says_what else 0.5 if _MADE.match(text, verb.end()) else 0.7
         if is_praise:
             return 0.3 if is_subject else 0.0
         # "Rust's closures are ...", but not "The crate root is ..." for a crate.

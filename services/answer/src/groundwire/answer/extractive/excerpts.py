@@ -79,6 +79,9 @@ _WIDER_LINES = 2
 _FULL_LINE = 0.75
 """Share of the longest line from which a line may have been ended by the margin."""
 _HEADING_WORDS = 10
+_NUMBER_WORDS = 4
+"""Most words of the number before a title: "Appendix B.4.7"."""
+_HEADING_NUMBER = re.compile(r"(?:[A-Z]?\d++|[A-Z](?=\.\d))(?:\.\d++)*+\.?\s++")
 _OPENS_LINE = frozenset("/$<\"'\u201c\u2018")
 _LONGEST_BREAK = 4
 """White space between two chunks that follow one another, in code points."""
@@ -93,6 +96,10 @@ _WORD = re.compile(r"\w")
 # `== Gameplay ==`, the heading of a wiki; some of their dumps have spaces between the signs.
 _WIKI_HEADING = re.compile(r"^ ?=[ =]++(?P<title>[^ =\n][^=\n]*+)=[ =]*+$", re.MULTILINE)
 _PAGE_TITLE = re.compile(r"= *[^ =]")
+# In a table of contents or an index, dots lead to the number of a page: "4.11 Upstream location . . . . . 28".
+_LINE = re.compile(r"[^\n]+")
+_LEADERS = re.compile(r"(?: \.){4}|\.{5}")
+_TO_A_PAGE = re.compile(r"[ .](?:\d{1,3}|[ivxlc]{1,6})$")
 # The head of a document: `Author: Ada Lovelace`, one to a line.
 _FIELD = re.compile(
     r"^:?[A-Z][\w-]{1,30}(?: [a-z][\w-]{1,20}){0,2}:[ \t]++\S[^\r\n]*+(?:\r?\n[ \t]++[^\s:][^\r\n]*+)*+", re.MULTILINE
@@ -230,17 +237,21 @@ class _Reader:
         self.passage = passage = replace(run[0], content=content)
         if passage.markup is Markup.MARKDOWN:
             content = read_markdown(content)
+        if passage.markup is Markup.NONE:
+            content = _LINE.sub(_without_entry_of_contents, content)
         if passage.markup is Markup.RST:
             content, self.items = read_rst(content)
         else:
             self.items = _with_fields(content, split_sentences(_WIKI_HEADING.sub(_as_markdown, content)))
             if passage.markup is Markup.NONE:
-                self.items = _along_lines(content, self.items)
+                self.items = _with_titles(content, _along_lines(content, self.items), run)
         if passage.source_uri.startswith(SOURCE_PREFIX):
             # What the assistant said, as a summary has it, is no source for what it says.
             self.items = split_sentences(without_hearsay(content))
         self._content = content
-        self._heading = passage.section_heading if passage.markup is not Markup.NONE else ""
+        # A text without headings has its title in their place.
+        has_heading = passage.markup is not Markup.NONE or passage.section_heading != passage.title
+        self._heading = passage.section_heading if has_heading else ""
         self._heading_span: tuple[Quoted, ...] = ()
         self._opening: int | None = None
         self._antecedent: Sentence | None = None
@@ -297,6 +308,8 @@ class _Reader:
         heading = "" if is_title else heading.strip("#= ")
         is_markdown = self.passage.markup is Markup.MARKDOWN
         self._heading = heading_text(heading) if is_markdown else plain_text(heading, self.passage.markup)
+        if self.passage.markup is Markup.NONE and (number := _HEADING_NUMBER.match(self._heading)) is not None:
+            self._heading = self._heading[number.end() :]
         # The title without the lines above and below it.
         title = next(filter(_WORD.search, lines), "")
         start = self._content.find(title, item.start)
@@ -541,6 +554,11 @@ def _as_markdown(heading: re.Match[str]) -> str:
     return f"{'#'.ljust(before)}{heading['title']}".ljust(len(heading[0]))
 
 
+def _without_entry_of_contents(line: re.Match[str]) -> str:
+    is_entry = _LEADERS.search(line[0]) is not None and _TO_A_PAGE.search(line[0].rstrip()) is not None
+    return " " * len(line[0]) if is_entry else line[0]
+
+
 def _along_lines(content: str, items: Sequence[Sentence]) -> list[Sentence]:
     """Return the sentences of a text that is set in lines, cut where a line is left before it is full.
 
@@ -579,6 +597,20 @@ def _along_lines(content: str, items: Sequence[Sentence]) -> list[Sentence]:
         begins = item.begins_block if start == item.start else True
         laid_out.append(Sentence(kind, start, item.end, begins, item.ends_block))
     return laid_out
+
+
+def _with_titles(content: str, items: Sequence[Sentence], run: Sequence[Passage]) -> list[Sentence]:
+    """Return the sentences with the titles of the sections of a PDF as headings, which only the passages tell apart."""
+    titles = {tuple(words(each.section_heading)) for each in run if each.section_heading != each.title}
+    found = []
+    for item in items:
+        text = content[item.start : item.end]
+        is_title = False
+        if item.begins_block and item.ends_block and not ends_sentence(text):
+            said = tuple(words(text))
+            is_title = any(said[-len(title) :] == title and len(said) <= len(title) + _NUMBER_WORDS for title in titles)
+        found.append(replace(item, kind=BlockKind.HEADING) if is_title else item)
+    return found
 
 
 def _is_left(content: str, end: int, width: int) -> bool:
