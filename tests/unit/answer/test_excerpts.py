@@ -305,6 +305,19 @@ def test_the_sections_of_a_pdf_are_known_by_their_titles_which_are_not_quoted() 
     ]
 
 
+def test_an_item_is_quoted_without_what_introduces_the_list_below_it() -> None:
+    item = "- depth: How deep a den is. It may be changed. The depths are:\n\n  - 1 m\n  - 2 m\n"
+    assert "depth: How deep a den is. It may be changed." in _texts(item)
+    long = (
+        "- depth: How deep a den is. "
+        + "It may be changed at any time by each fox. " * 8
+        + "The depths are:\n\n  - 1 m\n"
+    )
+    quoted = [each.text for each in _find(long) if not each.is_whole]
+    assert "depth: How deep a den is." in quoted
+    assert not any("The depths are" in text for text in quoted)
+
+
 def test_lines_of_a_table_of_contents_are_not_quoted() -> None:
     entries = "4.1 Where all the foxes live . . . . . . 28\nHow the foxes hunt at night......xii\n"
     values = "Mice that a fox eats in a year..... 9200\nFoxes eat mice."

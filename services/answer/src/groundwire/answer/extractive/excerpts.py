@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import dropwhile
 from textwrap import dedent
 from typing import TypeAlias
 
@@ -405,15 +406,8 @@ class _Reader:
             entries[-1].append(item)
         ranges = [self._with_emphasis(entry[0].start, entry[-1].end) for entry in entries]
         texts = [self._plain(start, end) for start, end in ranges]
-        for entry, (start, end), text in zip(entries, ranges, texts, strict=True):
-            is_topic = _TOPIC.match(text) is not None and not ends_sentence(text)
-            if is_topic or text.endswith(":") or self._is_link(start, end):
-                continue
-            term = LABEL.match(self._content, entry[0].start, entry[0].end)
-            if len(entry) > 1 and len(text) > (MAX_ITEM_CHARS if term else MAX_CHARS):
-                yield from self._said_of(entry, term, about)
-            elif _is_statement(text):
-                yield Excerpt(self.passage, BlockKind.LIST_ITEM, start, end, text, about, leans=_leans(text))
+        for entry in entries:
+            yield from self._item(entry, about)
         numbers = [_NUMBERED.search(self._content[max(0, start - _LONGEST_MARK) : start]) for start, _ in ranges]
         marks = [f"{number[1]}." if number else "-" for number in numbers]
         items_shown = (f"{mark} {text}" for mark, text in zip(marks, texts, strict=True))
@@ -425,6 +419,21 @@ class _Reader:
             first = ranges[0][0] - len(numbers[0][0]) if numbers[0] else items[0].start
             start, end = intro_start if intro else first, items[-1].end
             yield Excerpt(self.passage, BlockKind.LIST_ITEM, start, end, whole, self._heading, is_whole=True)
+
+    def _item(self, entry: Sequence[Sentence], about: str) -> Iterator[Excerpt]:
+        # What introduces something below the item says little without that.
+        said = [*dropwhile(lambda each: self._plain(each.start, each.end).endswith(":"), reversed(entry))][::-1]
+        if not said:
+            return
+        start, end = self._with_emphasis(said[0].start, said[-1].end)
+        text = self._plain(start, end)
+        if (_TOPIC.match(text) and not ends_sentence(text)) or self._is_link(start, end):
+            return
+        term = LABEL.match(self._content, said[0].start, said[0].end)
+        if len(said) > 1 and len(text) > (MAX_ITEM_CHARS if term else MAX_CHARS):
+            yield from self._said_of(said, term, about)
+        elif _is_statement(text):
+            yield Excerpt(self.passage, BlockKind.LIST_ITEM, start, end, text, about, leans=_leans(text))
 
     def _said_of(self, entry: Sequence[Sentence], term: re.Match[str] | None, about: str) -> Iterator[Excerpt]:
         """Yield the sentences of a long item one by one, each with the term that the item explains."""
