@@ -145,8 +145,8 @@ def test_a_lead_in_that_says_something_can_be_quoted_alone() -> None:
 
 
 def test_a_long_list_is_quoted_item_by_item_only() -> None:
-    content = "A fox eats:\n\n" + "\n".join(f"- the mouse of number {number}" for number in range(13))
-    assert [excerpt.is_whole for excerpt in _find(content)] == [False] * 13
+    content = "A fox eats:\n\n" + "\n".join(f"- the mouse of number {number}" for number in range(31))
+    assert [excerpt.is_whole for excerpt in _find(content)] == [False] * 31
 
 
 def test_a_long_item_that_explains_a_term_is_quoted_by_sentences_with_the_term() -> None:
@@ -316,6 +316,36 @@ def test_an_item_is_quoted_without_what_introduces_the_list_below_it() -> None:
     quoted = [each.text for each in _find(long) if not each.is_whole]
     assert "depth: How deep a den is." in quoted
     assert not any("The depths are" in text for text in quoted)
+
+
+def test_of_a_long_list_the_names_of_its_items_are_quoted_where_something_introduces_it() -> None:
+    def whole(introduction: str, *items: str) -> list[str]:
+        content = "\n".join([introduction, "", *(f"- {item}" for item in items)])
+        return [each.text for each in _find(content) if each.is_whole]
+
+    why = "which " + "they like a lot because it is there all through the year " * 2
+    foods = [
+        "mice",
+        "berries",
+        "eggs",
+        "snails",
+        "frogs",
+        "worms",
+        "nuts",
+        "roots",
+        "beetles",
+        "grass",
+        "fish",
+        "plums",
+    ]
+    names = ["The foxes of the north eat:", *(f"- {food}" for food in foods)]
+    assert whole(names[0], *(f"{food}, {why}" for food in foods)) == ["\n".join(names)]
+    assert whole(names[0], *foods, "bread.") == ["\n".join([*names, "- bread"])]
+    assert whole(names[0], *(f"{food}" for food in foods * 3)) == []
+    assert whole(names[0], *(f"{food} {why}" for food in foods)) == []
+    assert whole("Foxes eat much.", *(f"{food}, {why}" for food in foods)) == []
+    numbered = "\n".join([names[0], "", *(f"{n}. {food}, {why}" for n, food in enumerate(foods, 1))])
+    assert not any(each.is_whole for each in _find(numbered))
 
 
 def test_lines_of_a_table_of_contents_are_not_quoted() -> None:

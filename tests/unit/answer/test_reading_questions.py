@@ -198,6 +198,13 @@ def test_a_summary_is_asked_of_a_document_by_its_number() -> None:
     assert named_place("PEP 40", passages) is None
 
 
+def test_a_folder_is_no_name_of_a_document() -> None:
+    passages = [make_passage("Foxes.", source_uri="guide/foxes.md"), make_passage("Owls.", source_uri="guide.md")]
+    assert named_place("guide", passages[:1]) is None
+    assert named_place("guide", passages) == (passages[1].document_id, "")
+    assert named_place("foxes", passages) == (passages[0].document_id, "")
+
+
 @pytest.mark.parametrize(
     ("question", "name"),
     [

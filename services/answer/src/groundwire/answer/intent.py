@@ -61,7 +61,9 @@ def named_place(name: str, passages: Sequence[Passage]) -> tuple[str, str] | Non
     numbered = numbered_name(name) if len(stems) == 2 else None  # noqa: PLR2004 - the word and the number
     for passage in passages:
         has_number = numbered is not None and numbered.names(passage)
-        if has_number or stems <= {*content_stems(f"{passage.title} {passage.source_uri}")}:
+        # A folder is no name of a document in it.
+        file = passage.source_uri.rpartition("/")[2]
+        if has_number or stems <= {*content_stems(f"{passage.title} {file}")}:
             return passage.document_id, ""
     return next(
         ((each.document_id, each.chapter) for each in passages if stems <= {*content_stems(each.chapter)}), None

@@ -28,7 +28,8 @@ MAX_CODE_CHARS = 900
 """Shorter ones are labels, longer ones are no sentences."""
 MAX_LIST_ITEMS = 12
 MAX_LIST_CHARS = 1200
-"""Longer lists are quoted item by item only."""
+"""Of longer lists only the names of the items are quoted, and only where something introduces them."""
+MAX_NAMED_ITEMS = 30
 
 
 Quoted: TypeAlias = tuple[Passage, int, int]
@@ -101,6 +102,8 @@ _PAGE_TITLE = re.compile(r"= *[^ =]")
 _LINE = re.compile(r"[^\n]+")
 _LEADERS = re.compile(r"(?: \.){4}|\.{5}")
 _TO_A_PAGE = re.compile(r"[ .](?:\d{1,3}|[ivxlc]{1,6})$")
+# What an item of a list is about: "Peer authentication, which …".
+_ITEM_NAME = re.compile(r"[^,;:(\u2014.]{2,60}(?=[,;:(\u2014]|\.?$)")
 # The head of a document: `Author: Ada Lovelace`, one to a line.
 _FIELD = re.compile(
     r"^:?[A-Z][\w-]{1,30}(?: [a-z][\w-]{1,20}){0,2}:[ \t]++\S[^\r\n]*+(?:\r?\n[ \t]++[^\s:][^\r\n]*+)*+", re.MULTILINE
@@ -223,6 +226,11 @@ def _quoted(run: Sequence[Passage], start: int, end: int) -> list[Quoted]:
         if first < last and passage.content[first:last].strip():
             parts.append((passage, first, last))
     return parts
+
+
+def _shown_list(intro: str, marks: Sequence[str], items: Sequence[str]) -> str:
+    shown = (f"{mark} {item}" for mark, item in zip(marks, items, strict=True))
+    return "\n".join([*([intro] if intro else []), *shown])
 
 
 class _Reader:
@@ -410,11 +418,17 @@ class _Reader:
             yield from self._item(entry, about)
         numbers = [_NUMBERED.search(self._content[max(0, start - _LONGEST_MARK) : start]) for start, _ in ranges]
         marks = [f"{number[1]}." if number else "-" for number in numbers]
-        items_shown = (f"{mark} {text}" for mark, text in zip(marks, texts, strict=True))
-        whole = "\n".join([*([intro] if intro else []), *items_shown])
-        # One item with a colon before it is mostly the rest of a list that something else interrupts.
-        is_name = bool(intro) and numbers == [None] and len(words(texts[0])) < MIN_WORDS
-        if (is_name or 1 < len(entries) <= MAX_LIST_ITEMS) and len(whole) <= MAX_LIST_CHARS:
+        whole = _shown_list(intro, marks, texts)
+        if intro and not any(numbers) and (len(entries) > MAX_LIST_ITEMS or len(whole) > MAX_LIST_CHARS):
+            # Of a long list, what the items are about.
+            names = [_ITEM_NAME.match(text) for text in texts]
+            whole = _shown_list(intro, marks, [name[0] for name in names if name]) if all(names) else whole
+            is_short = len(entries) <= MAX_NAMED_ITEMS
+        else:
+            # One item with a colon before it is mostly the rest of a list that something else interrupts.
+            is_name = bool(intro) and numbers == [None] and len(words(texts[0])) < MIN_WORDS
+            is_short = is_name or 1 < len(entries) <= MAX_LIST_ITEMS
+        if is_short and len(whole) <= MAX_LIST_CHARS:
             # What is quoted holds the numbers that are shown, so the first one too.
             first = ranges[0][0] - len(numbers[0][0]) if numbers[0] else items[0].start
             start, end = intro_start if intro else first, items[-1].end
