@@ -8,7 +8,10 @@ import docx
 from docx.document import Document
 
 Placed = tuple[float, float, str, float, str]
-"""A piece of text on a page: x and y in points from the lower left, the font (F1, F2 is bold), its size, the text."""
+"""A piece of text on a page: x and y in points from the lower left, the font, its size, the text.
+
+The font F2 is bold, F3 that of a typewriter.
+"""
 
 
 def make_pdf(
@@ -32,7 +35,8 @@ def make_pdf(
     ]
     for number, text in zip(page_numbers, pages, strict=True):
         bold = "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica-Bold >>"
-        font = f"/Resources << /Font << /F1 3 0 R /F2 {bold} >> >>"
+        code = "<< /Type /Font /Subtype /Type1 /BaseFont /Courier >>"
+        font = f"/Resources << /Font << /F1 3 0 R /F2 {bold} /F3 {code} >> >>"
         objects.append(f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] {font} /Contents {number + 1} 0 R >>")
         content = _content(text)
         objects.append(f"<< /Length {len(content)} >>\nstream\n{content}\nendstream")

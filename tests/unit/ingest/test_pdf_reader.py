@@ -272,3 +272,46 @@ def test_words_that_a_line_end_divides_are_whole_with_the_hyphen_that_they_have_
     ]
     pages = ["Visit an in-\nnetwork doctor. Bone-\nanchored aids.", "In-network care."]
     assert "Bone-anchored" in read(make_pdf(pages)).text
+
+
+def typed(*lines: tuple[float, float, str, str]) -> SourceText:
+    return read(make_pdf([[(x, y, font, 11, text) for x, y, font, text in lines]]))
+
+
+def test_lines_in_a_typewriter_font_are_code_with_its_indentation() -> None:
+    found = typed(
+        (72, 700, "F1", "To greet a fox,"),
+        (90, 686, "F3", "to greet fox:"),
+        (116.4, 672, "F3", "show fox, self-"),
+        (116.4, 658, "F3", "made"),
+        (72, 644, "F1", "is enough."),
+        (90, 630, "F3", "greet 1"),
+        (72, 616, "F1", "Nothing else."),
+    )
+    blocks = [
+        "To greet a fox,",
+        "```\nto greet fox:\n    show fox, self-\n    made\n```",
+        "is enough.",
+        "```\ngreet 1\n```",
+        "Nothing else.",
+    ]
+    assert found.text == "\n\n".join(blocks)
+    assert [found.text[start:end] for start, end in found.outline.verbatim] == blocks[1::2]
+
+
+def test_terms_names_in_sentences_and_typed_pages_are_no_code() -> None:
+    term = [(72, 700, "F3", "cd"), (72, 686, "F3", "cd FOLDER"), (100, 672, "F1", "Changes the folder.")]
+    assert "```" not in typed(*term).text
+    alone = [(72, 700, "F1", "The names are"), (72, 686, "F3", "cd"), (72, 672, "F1", "and others.")]
+    assert "```" not in typed(*alone).text
+    between = [(72, 700, "F3", "cd"), (90, 700, "F1", "or"), (110, 700, "F3", "ls")]
+    assert "```" not in typed((60, 714, "F1", "Use"), *between, (60, 686, "F1", "here.")).text
+    assert "```" not in typed((72, 700, "F3", "Typed by hand,"), (72, 686, "F3", "all of it.")).text
+    footer = [(72, 700, "F1", "See"), (90, 686, "F3", "cd ~"), (90, 672, "F3", "ls"), (300, 60, "F1", "12")]
+    assert "```\ncd ~\nls\n```" in typed(*footer).text
+
+
+def test_code_at_the_edge_of_pages_is_no_header() -> None:
+    page = [(72, 700, "F1", "See"), (90, 686, "F3", "cd ~"), (90, 672, "F3", "ls")]
+    found = read(make_pdf([[(x, y, font, 11, text) for x, y, font, text in page]] * 4))
+    assert found.text.count("```") == 8

@@ -1,4 +1,4 @@
-"""Read PDF with PDFium: the text of each page in the order that PDFium gives it, its tables, and true page numbers."""
+"""Read PDF with PDFium: the text of each page in the order that PDFium gives it, tables, code, and true page numbers."""
 
 import ctypes
 import math
@@ -8,7 +8,8 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from itertools import pairwise
-from statistics import median
+from statistics import median, median_high
+from textwrap import indent
 from typing import Any
 
 from groundwire.ingest.chunking.cuts import TextOutline
@@ -49,6 +50,10 @@ _BOLDER = 150
 _REGULAR, _BOLD = 400, 700
 _BOLD_NAME = re.compile(rb"bold|black|heavy", re.IGNORECASE)
 _NAME_BYTES = 128
+_FIXED_PITCH = 1  # the flag of a font, ISO 32000-1, table 123
+_FIXED_NAME = re.compile(rb"mono|courier|typewriter|consol|menlo|(?<!uni)code|(?:cm|ec|sf|tx)\w{0,3}tt", re.IGNORECASE)
+# A page with more lines in such a font is typed, not code.
+_TYPED = 0.95
 # Two lines that happen to be aligned are no table; each row is compared with all above it, in quadratic time.
 _FEWEST_ROWS, _MOST_ROWS = 3, 100
 # Cells after the first column have at most this many words (median): longer ones are columns of prose.
@@ -78,20 +83,31 @@ class _Cell:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """The line `text[start:end]` of a page; `bottom` is in points from the foot of the page.
+    """The line `text[start:end]` of a page; `baseline` is in points from the foot of the page.
 
-    `weight` is the least of its first and last character: a line that only begins bold is not bold.
+    `weight` is the least of its first and last character: a line that only begins bold is not bold. `is_fixed` tells
+    that all of its words are of a font whose characters have one width.
     """
 
     start: int
     end: int
-    bottom: float
+    baseline: float
     weight: int
+    is_fixed: bool
     cells: tuple[_Cell, ...]
+
+    @property
+    def left(self) -> float:
+        return self.cells[0].left
+
+    @property
+    def pitch(self) -> float:
+        """Return the mean width of a character in points."""
+        return (self.cells[-1].right - self.left) / (self.end - self.start)
 
 
 def with_layout(raw: Any, page: Any, text: str) -> str:
-    """Return the text of a page with its tables in Markdown and a blank line around each and between its paragraphs.
+    """Return the text of a page with its tables and code as in Markdown, a blank line around them and its paragraphs.
 
     Args:
         raw: the module `pypdfium2.raw`.
@@ -99,23 +115,28 @@ def with_layout(raw: Any, page: Any, text: str) -> str:
         text: all of its text, lines ending in CR LF.
     """
     lines = _read_lines(raw, page, text)
-    steps = sorted(step for one, other in pairwise(lines) if (step := one.bottom - other.bottom) > 0)
+    steps = sorted(step for one, other in pairwise(lines) if (step := one.baseline - other.baseline) > 0)
     # The usual distance between lines: those within paragraphs are closest, titles and lists may be further apart.
     step = steps[len(steps) // 4] if steps else 0.0
+    is_typed = sum(line.is_fixed for line in lines) > _TYPED * len(lines)
     parts: list[str] = []
     end = index = 0
     while index < len(lines):
         count, wrapped = _table_at(lines, index, step), _wrapped_table_at(lines, index, step)
-        table = lines[index : index + max(count, wrapped.count)]
-        if not table and index and _is_apart(text, lines[index - 1], lines[index], step):
+        block = lines[index : index + max(count, wrapped.count)]
+        shown = ""
+        if block:
+            cells = wrapped.rows if wrapped.count > count else _cells_of(block)
+            shown = _as_markdown(cells, is_bolder=block[0].weight >= block[1].weight + _BOLDER)
+        elif not is_typed and (block := lines[index : index + _code_at(lines, index, step)]):
+            shown = _as_code(text, block)
+        elif index and _is_apart(text, lines[index - 1], lines[index], step):
             parts.append(text[end : lines[index].start].strip("\r\n"))
             end = lines[index].start
-        elif table:
-            cells = wrapped.rows if wrapped.count > count else _cells_of(table)
-            is_bolder = table[0].weight >= table[1].weight + _BOLDER
-            parts += text[end : table[0].start].strip("\r\n"), _as_markdown(cells, is_bolder=is_bolder)
-            end = table[-1].end
-        index += len(table) or 1
+        if block:
+            parts += text[end : block[0].start].strip("\r\n"), shown
+            end = block[-1].end
+        index += len(block) or 1
     return "\n\n".join(filter(None, (*parts, text[end:].strip("\r\n")))) if parts else text
 
 
@@ -130,13 +151,15 @@ def _read_lines(raw: Any, page: Any, text: str) -> list[_Line]:
         raw.FPDFText_GetLooseCharBox(page, index, ctypes.byref(box))
         return box.left, box.right, box.bottom, box.top
 
+    x, y = ctypes.c_double(), ctypes.c_double()
     name, flags = ctypes.create_string_buffer(_NAME_BYTES), ctypes.c_int()
 
-    def weight(index: int) -> int:
+    def font(index: int) -> tuple[int, bool]:
         raw.FPDFText_GetFontInfo(page, index, name, _NAME_BYTES, ctypes.byref(flags))
         stated: int = raw.FPDFText_GetFontWeight(page, index)
         # For fonts that are not embedded, only the name gives it away.
-        return max(stated if stated > 0 else _REGULAR, _BOLD if _BOLD_NAME.search(name.value) else 0)
+        weight = max(stated if stated > 0 else _REGULAR, _BOLD if _BOLD_NAME.search(name.value) else 0)
+        return weight, bool(flags.value & _FIXED_PITCH) or _FIXED_NAME.search(name.value) is not None
 
     lines = []
     for match in re.finditer(r"[^\r\n]+", text):
@@ -145,6 +168,8 @@ def _read_lines(raw: Any, page: Any, text: str) -> list[_Line]:
             continue
         _, _, bottom, top = edges(words[0][0])
         height = max(top - bottom, 1.0)
+        raw.FPDFText_GetCharOrigin(page, words[0][0], x, y)
+        baseline = y.value
         cells: list[_Cell] = []
         for first, last in words:
             # In right-to-left text, the last character of a word is to the left of its first one.
@@ -153,7 +178,9 @@ def _read_lines(raw: Any, page: Any, text: str) -> list[_Line]:
                 cells[-1] = cells[-1].joined(_Cell(left, right, text[first:last]), " ")
             else:
                 cells.append(_Cell(left, right, text[first:last]))
-        least = min(weight(words[0][0]), weight(words[-1][1] - 1))
+        (first_weight, is_fixed), (last_weight, ends_fixed) = font(words[0][0]), font(words[-1][1] - 1)
+        # Prose, too, may begin and end with a name of code.
+        is_fixed = is_fixed and ends_fixed and all(font(first)[1] for first, _ in words[1:])
         # Bullets and signs of currency go with what follows, `%` with what precedes.
         joined: list[_Cell] = []
         for cell in cells:
@@ -164,17 +191,47 @@ def _read_lines(raw: Any, page: Any, text: str) -> list[_Line]:
                 joined[-1] = before.joined(cell, "")
             else:
                 joined.append(cell)
-        lines.append(_Line(match.start(), match.end(), bottom, least, tuple(joined)))
+        weight = min(first_weight, last_weight)
+        lines.append(_Line(match.start(), match.end(), baseline, weight, is_fixed, tuple(joined)))
     return lines
 
 
 def _is_apart(text: str, before: _Line, line: _Line, step: float) -> bool:
     """Tell whether a paragraph begins with a line: far below the one before, or further in or out behind a sentence."""
     said = text[before.start : before.end]
-    is_far = before.bottom - line.bottom > _APART * step
-    is_shifted = abs(line.cells[0].left - before.cells[0].left) > _SHIFTED * step
+    is_far = before.baseline - line.baseline > _APART * step
+    is_shifted = abs(line.left - before.left) > _SHIFTED * step
     is_apart = is_far or (is_shifted and said.rstrip().endswith(_SENTENCE_ENDS))
     return is_apart and not _goes_on(said, text[line.start : line.end])
+
+
+def _code_at(lines: Sequence[_Line], start: int, step: float) -> int:
+    """Return how many lines from `start` on are code: a line alone is, if it is further in than the one before.
+
+    A term above what explains it, which is set further in than the term, is none.
+    """
+    first, end = lines[start], start
+    while end < len(lines) and lines[end].is_fixed:
+        end += 1
+    following = (
+        lines[end] if end < len(lines) and lines[end - 1].baseline - lines[end].baseline < _FAR * step else first
+    )
+    is_term = end > start and following.left > first.left + first.pitch
+    is_alone = end == start + 1 and not (start and first.left > lines[start - 1].left + first.pitch)
+    return 0 if is_term or is_alone else end - start
+
+
+def _as_code(text: str, lines: Sequence[_Line]) -> str:
+    margin, pitch = min(line.left for line in lines), max(1.0, median_high(line.pitch for line in lines))
+    # PDFium takes a minus at the end of a line for the hyphen of a divided word.
+    shown = (
+        indent(
+            text[line.start : line.end].strip().replace(LINE_END_HYPHEN, "-\n"),
+            " " * round((line.left - margin) / pitch),
+        )
+        for line in lines
+    )
+    return "\n".join(["```", *shown, "```"])
 
 
 def _table_at(lines: Sequence[_Line], start: int, step: float) -> int:
@@ -186,7 +243,7 @@ def _table_at(lines: Sequence[_Line], start: int, step: float) -> int:
         # Dots lead to a page number in a table of contents, which answers nothing.
         if len(cells) < 2 or any(_LEADERS.search(cell.text) for cell in cells):  # noqa: PLR2004 - a row has several
             break
-        if end > start and not 0 < lines[end - 1].bottom - lines[end].bottom <= _FAR * step:
+        if end > start and not 0 < lines[end - 1].baseline - lines[end].baseline <= _FAR * step:
             break
         # Anew with every row: cells of a new row may join two columns into one.
         columns = _merged([*columns, *((cell.left, cell.right) for cell in cells)])
@@ -222,26 +279,26 @@ def _wrapped_table_at(lines: Sequence[_Line], start: int, step: float) -> _Wrapp
         return _Wrapped()
     rows = [[cell.text for cell in lines[start].cells]]
     ends = [start + 1]  # of each row
-    above, lowest = math.inf, lines[start].bottom
+    above, lowest = math.inf, lines[start].baseline
     for index in range(start + 1, min(len(lines), start + _MOST_ROWS)):
         line = lines[index]
         places = [_only_column(columns, cell) for cell in line.cells]
         if None in places or len(set(places)) < len(places) or any(_LEADERS.search(cell.text) for cell in line.cells):
             break
         if places[0] == 0 and any(rows[-1][1:]):
-            if not 0 < lowest - line.bottom <= _TALLEST_ROW * step:
+            if not 0 < lowest - line.baseline <= _TALLEST_ROW * step:
                 break
             rows.append([""] * len(columns))
             ends.append(index)
-            above, lowest = lowest, line.bottom
-        elif not (line.bottom < above and lowest - line.bottom <= _FAR * step):
+            above, lowest = lowest, line.baseline
+        elif not (line.baseline < above and lowest - line.baseline <= _FAR * step):
             break
         for place, cell in zip(places, line.cells, strict=True):
             if place is not None:
                 rows[-1][place] = f"{rows[-1][place]} {cell.text}".strip()
                 left, right = columns[place]
                 columns[place] = min(left, cell.left), max(right, cell.right)
-        ends[-1], lowest = index + 1, min(lowest, line.bottom)
+        ends[-1], lowest = index + 1, min(lowest, line.baseline)
     filled = [sum(map(bool, row)) for row in rows]
     while filled[-1] == 1:  # what stands below a table
         del filled[-1], rows[-1], ends[-1]
@@ -374,6 +431,7 @@ def _goes_on(before: str, after: str) -> bool:
     return after.lstrip()[:1].islower() and (said[-1:].isalnum() or said.endswith(_GOES_ON))
 
 
+_FENCE = re.compile(r"^```$", re.MULTILINE)
 # Each is searched for on its page.
 _MAX_BOOKMARKS = 5000
 _GOES_ON = (",", "-", "\u2010", "\u2013", "\u2014", ")", LINE_END_HYPHEN)
@@ -436,7 +494,9 @@ def read_pdf(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
     finally:
         pdf.close()  # PDFium frees what it holds outside of Python only now
     warnings = {**properties.warnings, **({SourceWarning.PAGE_WITHOUT_TEXT: blank} if blank else {})}
-    outline = TextOutline(headings)
+    fences = [fence.span() for fence in _FENCE.finditer(text)]
+    code = tuple((start, end) for (start, _), (_, end) in zip(fences[::2], fences[1::2], strict=False))
+    outline = TextOutline(headings, code)
     return SourceText(DocumentFormat.PDF, text, outline, pages=pages, properties=properties.fields, warnings=warnings)
 
 

@@ -37,6 +37,8 @@ _PAGE_NUMBER = re.compile(
     r"[^\w\n]*+(?:(?:page|seite|p[\u00e1a]gina|p)\b[^\w\n]*+)?\n(?:\W*+(?:(?:of|von|de|di)\b)?\W*+\d++)?\W*+",
     re.IGNORECASE,
 )
+# Lines of tables and code.
+_MARKS = ("|", "```")
 # A line of words whose number grows with the pages may also be a heading: "Day 12".
 _FEWEST_PAGES, _FEWEST_PAGES_IN_DOUBT = 3, 6
 
@@ -56,7 +58,12 @@ def without_running_lines(pages: Sequence[str], titles: Container[tuple[int, str
         for index in range(-_EDGE_LINES, _EDGE_LINES):
             line = texts[index].strip() if -len(texts) <= index < len(texts) else ""
             # A title may stand on its page and in the header of it; what stands there more often is text.
-            if not line or len(line) > _MAX_RUNNING_CHARS or line.startswith("|") or counts[page][line] > _MOST_ON_PAGE:
+            if (
+                not line
+                or len(line) > _MAX_RUNNING_CHARS
+                or line.startswith(_MARKS)
+                or counts[page][line] > _MOST_ON_PAGE
+            ):
                 continue
             places[index, line, 0].append(page)
             for number in () if line.endswith((".", "!", "?")) else _NUMBER.finditer(line):
