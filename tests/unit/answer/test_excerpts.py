@@ -348,6 +348,24 @@ def test_of_a_long_list_the_names_of_its_items_are_quoted_where_something_introd
     assert not any(each.is_whole for each in _find(numbered))
 
 
+def test_a_sentence_that_code_ends_is_quoted_with_the_code() -> None:
+    code = "```\nden --leave\n```\n"
+    shown = "To leave a den the command is\nden --leave"
+    assert _texts(f"Foxes sleep all day.\n\nTo leave a den the command is\n\n{code}\nand nothing else.") == [
+        *("Foxes sleep all day.", shown, "and nothing else.")
+    ]
+    (rest,) = [each for each in _find(f"{code}\nand nothing else.") if each.text == "and nothing else."]
+    assert rest.leans
+    assert _texts(f"1. Foxes sleep all day.\n2. To leave a den the command is\n\n{code}")[0] == "Foxes sleep all day."
+    assert shown in _texts(f"1. Foxes sleep all day.\n2. To leave a den the command is\n\n{code}")
+    assert "To leave a den the command is" not in _texts(f"1. Foxes sleep.\n2. To leave a den the command is\n\n{code}")
+    (rest,) = [each for each in _find(f"{code}\nNothing else is needed.") if each.kind is BlockKind.PROSE]
+    assert not rest.leans
+    # A label is no sentence, and a whole sentence says something by itself.
+    assert _texts(f"Foxes sleep all day.\n\nExample\n\n{code}") == ["Foxes sleep all day.", "den --leave"]
+    assert "Foxes can leave their den at any time." in _texts(f"Foxes can leave their den at any time.\n\n{code}")
+
+
 def test_lines_of_a_table_of_contents_are_not_quoted() -> None:
     entries = "4.1 Where all the foxes live . . . . . . 28\nHow the foxes hunt at night......xii\n"
     values = "Mice that a fox eats in a year..... 9200\nFoxes eat mice."

@@ -304,6 +304,8 @@ def test_a_row_answers_by_the_cell_that_is_asked_for() -> None:
     content = f"{rows}\nThe range of a fox and of an owl is told to be one of various kinds."
     assert _best("What is the range of an owl?", content) == "Animal Owl: Size: 1 foot; Range: the barn"
     assert _best("What is the colour of an owl?", content).startswith("The range")
+    sizes = "| Name | Full size | Use |\n|---|---|---|\n| eagle | 2 feet | owl size |\n| owl | 1 foot | any size |"
+    assert _best("What is the size of an owl?", sizes).startswith("Name owl:")
 
 
 def test_a_person_beats_a_sentence_without_one() -> None:

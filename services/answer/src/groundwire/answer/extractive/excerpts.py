@@ -119,7 +119,7 @@ _UNFINISHED = re.compile(
 _SPEAKING_WORDS = 11
 _ONLY_INTRODUCES = re.compile(
     r"\b(?:like (?:this|so)|this|these|that|those|following|follows|below|here|include[sd]?|including|such as|are|is"
-    r"|was|were|by|with|of|as|for|to|in|on|steps?|examples?|commands?|output|error|code|contents?|ways?|things?)\W*$",
+    r"|was|were|by|with|of|as|for|to|in|on|use|run|type|enter|steps?|examples?|commands?|output|error|code|contents?|ways?|things?)\W*$",
     re.IGNORECASE,
 )
 _MIN_FIELDS = 3
@@ -289,10 +289,11 @@ class _Reader:
                 case BlockKind.LIST_ITEM:
                     while following < len(self.items) and self.items[following].kind is BlockKind.LIST_ITEM:
                         following += 1
-                    found += self._list(self.items[index:following])
-                    self._antecedent = self._lead_in = None
+                    before_code = self._before_code(following)
+                    found += self._list(self.items[index:following], before_code)
+                    self._antecedent, self._lead_in = None, before_code
                 case BlockKind.PROSE:
-                    found += self._prose(item)
+                    found += self._prose(index)
                 case BlockKind.MARKUP:
                     self._antecedent = None
             if held is not None and not any(each.is_whole and each.start <= held.start for each in found):
@@ -307,6 +308,14 @@ class _Reader:
             index = following
         if held is not None:
             yield held
+
+    def _before_code(self, index: int) -> Sentence | None:
+        """Return the sentence that code at an index ends: "To leave, the command is", and below it `quit`."""
+        if index == len(self.items) or self.items[index].kind is not BlockKind.CODE:
+            return None
+        said = self._plain(self.items[index - 1].start, self.items[index - 1].end)
+        is_open = len(words(said)) >= LABEL_WORDS and not ends_sentence(said)
+        return self.items[index - 1] if is_open or said.endswith(":") else None
 
     def _section(self, item: Sentence) -> Iterator[Excerpt]:
         """Begin the section of a heading, which is quoted only where it has the date of a release."""
@@ -343,13 +352,14 @@ class _Reader:
     def _plain(self, start: int, end: int) -> str:
         return plain_text(self._content[start:end], self.passage.markup)
 
-    def _prose(self, item: Sentence) -> Iterator[Excerpt]:
+    def _prose(self, index: int) -> Iterator[Excerpt]:
+        item = self.items[index]
         text = self._plain(item.start, item.end)
         end = item.end
         if not _WORD.search(text):
             return  # the colons that announce code, behind the sentence that says what it shows
         before = self._antecedent
-        if text.endswith(":"):
+        if text.endswith(":") or self._before_code(index + 1) is item:
             self._lead_in = item
             if len(words(text)) < _SPEAKING_WORDS or _ONLY_INTRODUCES.search(text) or self._content[end - 1] != ":":
                 return
@@ -367,8 +377,10 @@ class _Reader:
             return
         if self._lead_in is None:
             self._antecedent = item
-        leans, is_joined = _leans(text), False
         start = item.start
+        # What goes on behind code says nothing without it.
+        goes_on = index > 0 and self.items[index - 1].kind is BlockKind.CODE and self._content[start].islower()
+        leans, is_joined = goes_on or _leans(text), False
         if leans and before is not None and not _leans(self._plain(before.start, before.end)):
             joined = f"{self._plain(before.start, before.end)} {text}"
             if len(joined) <= MAX_CHARS and _is_statement(self._plain(before.start, before.end)):
@@ -400,7 +412,7 @@ class _Reader:
                 text = f"{of}: {text}" if header else text
                 yield Excerpt(self.passage, kind, item.start, end, text, of, field_of=of, header=header)
 
-    def _list(self, items: Sequence[Sentence]) -> Iterator[Excerpt]:
+    def _list(self, items: Sequence[Sentence], before_code: Sentence | None) -> Iterator[Excerpt]:
         if self._is_cut_off(items[-1]):
             items = items[:-1]
         if not items:
@@ -415,7 +427,7 @@ class _Reader:
         ranges = [self._with_emphasis(entry[0].start, entry[-1].end) for entry in entries]
         texts = [self._plain(start, end) for start, end in ranges]
         for entry in entries:
-            yield from self._item(entry, about)
+            yield from self._item(entry, about, before_code)
         numbers = [_NUMBERED.search(self._content[max(0, start - _LONGEST_MARK) : start]) for start, _ in ranges]
         marks = [f"{number[1]}." if number else "-" for number in numbers]
         whole = _shown_list(intro, marks, texts)
@@ -434,9 +446,12 @@ class _Reader:
             start, end = intro_start if intro else first, items[-1].end
             yield Excerpt(self.passage, BlockKind.LIST_ITEM, start, end, whole, self._heading, is_whole=True)
 
-    def _item(self, entry: Sequence[Sentence], about: str) -> Iterator[Excerpt]:
+    def _item(self, entry: Sequence[Sentence], about: str, before_code: Sentence | None) -> Iterator[Excerpt]:
+        def introduces(each: Sentence) -> bool:
+            return each is before_code or self._plain(each.start, each.end).endswith(":")
+
         # What introduces something below the item says little without that.
-        said = [*dropwhile(lambda each: self._plain(each.start, each.end).endswith(":"), reversed(entry))][::-1]
+        said = [*dropwhile(introduces, reversed(entry))][::-1]
         if not said:
             return
         start, end = self._with_emphasis(said[0].start, said[-1].end)

@@ -263,7 +263,7 @@ def _has_asked_cell(question: Question, row: str) -> bool:
     named, _, cells = row.partition(": ")
     asked = set(question.stems).difference(content_stems(named))
     columns = (content_stems(column) for column in _COLUMN.findall(cells))
-    return len(asked) < len(question.stems) and any(asked == set(column) for column in columns)
+    return 0 < len(asked) < len(question.stems) and any(asked <= set(column) for column in columns)
 
 
 def score_excerpts(question: Question, excerpts: Sequence[Excerpt], similarities: Sequence[float]) -> list[Scored]:
