@@ -1,4 +1,4 @@
-"""Read PDF with PDFium: the text of each page in the order that PDFium gives it, tables, code, and true page numbers."""
+"""Read PDF with PDFium: the text of each page in the order that PDFium gives it, tables, code, and the page numbers."""
 
 import ctypes
 import math
