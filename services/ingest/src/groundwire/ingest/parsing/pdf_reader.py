@@ -51,7 +51,9 @@ _REGULAR, _BOLD = 400, 700
 _BOLD_NAME = re.compile(rb"bold|black|heavy", re.IGNORECASE)
 _NAME_BYTES = 128
 _FIXED_PITCH = 1  # the flag of a font, ISO 32000-1, table 123
-_FIXED_NAME = re.compile(rb"mono|courier|typewriter|console|consolas|menlo|(?<!uni)code|(?:cm|ec|sf|tx)\w{0,3}tt", re.IGNORECASE)
+_FIXED_NAME = re.compile(
+    rb"mono|courier|typewriter|console|consolas|menlo|(?<!uni)code|(?:cm|ec|sf|tx)\w{0,3}tt", re.IGNORECASE
+)
 # A page with more lines in such a font is typed, not code.
 _TYPED = 0.95
 # Two lines that happen to be aligned are no table; each row is compared with all above it, in quadratic time.
