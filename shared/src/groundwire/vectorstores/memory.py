@@ -11,6 +11,7 @@ from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import CollectionNotFoundError
 from groundwire.kernel.filters import Filter, Payload, matches
 from groundwire.kernel.vector_store import PointBatch, ScoredPoint
+from groundwire.kernel.vectors import unit_rows
 from groundwire.vectorstores.points import (
     check_points,
     check_query,
@@ -68,8 +69,7 @@ class MemoryVectorStore:
         with self._lock:
             held = self._held(collection)
             check_points(points, held.dimensions)
-            norms = np.linalg.norm(points.vectors, axis=1, keepdims=True)
-            units = points.vectors / np.where(norms > 0, norms, 1)
+            units = unit_rows(points.vectors)
             for number, unit, payload in zip(points.numbers, units, points.payloads, strict=True):
                 row = held.rows.get(number, len(held.numbers))
                 if row == len(held.numbers):
