@@ -20,6 +20,7 @@ from groundwire.cli.options import (
     is_json,
     server_options,
     set_option,
+    text_option,
     unset_option,
     yes_option,
 )
@@ -48,7 +49,7 @@ document_argument = click.argument("document", metavar="DOCUMENT", help="Id or s
 @app.command("list")
 @collection_option
 @filter_option
-@click.option("--prefix", default="", help="Only documents whose source starts with this.")
+@text_option("--prefix", help="Only documents whose source starts with this.")
 @click.option("--deleted", is_flag=True, help="Include documents that were deleted but can be restored.")
 @server_options
 def list_documents(collection: str, filter_json: str | None, prefix: str, deleted: bool) -> None:
