@@ -9,11 +9,13 @@ from groundwire.api.answer.v1 import citation_pb2
 from groundwire.api.answer.v1 import grounding_pb2 as grounding_pb
 from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
 from groundwire.cli.citations import quoted_place
-from groundwire.cli.connection import all_items, connect
+from groundwire.cli.connection import connect
 from groundwire.cli.messages import grounding_json, shown_name
 from groundwire.cli.options import collection_option, input_argument, read_text, server_options, text_option
 from groundwire.cli.output import excerpt, print_line, print_list, print_text, printed_as_json
 from groundwire.cli.search import retrieval_options
+from groundwire.client.contract import Contract
+from groundwire.client.transport import all_items
 
 app = click.Group("answers", help="List and show stored answers.")
 _COLUMNS = ("time", "session", "answer", "stale", "question")
@@ -28,8 +30,14 @@ _COLUMNS = ("time", "session", "answer", "stale", "question")
 def list_answers(collection: str, user: str, session: str, *, stale: bool) -> None:
     """List stored answers, newest first."""
     with connect() as client:
-        pages = all_items(
-            client.list_answers, "answers", collection=collection, user_id=user, session_id=session, stale=stale
+        pages = all_items.blocking(
+            client,
+            Contract.list_answers,
+            "answers",
+            collection=collection,
+            user_id=user,
+            session_id=session,
+            stale=stale,
         )
         answers = list(pages)
     rows = [

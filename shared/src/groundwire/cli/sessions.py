@@ -8,7 +8,7 @@ import click
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.answer.v1 import session_pb2
 from groundwire.api.common.v1 import role_pb2
-from groundwire.cli.connection import all_items, connect
+from groundwire.cli.connection import connect
 from groundwire.cli.messages import answer_json, message_json, shown_name
 from groundwire.cli.options import collection_option, is_json, server_options, text_option
 from groundwire.cli.output import (
@@ -22,6 +22,8 @@ from groundwire.cli.output import (
     printed_as_json,
 )
 from groundwire.cli.search import show_generation, show_places, streamed
+from groundwire.client.contract import Contract
+from groundwire.client.transport import all_items
 from groundwire.kernel.errors import InvalidRequestError
 
 app = click.Group("sessions", help="List, show, end and delete sessions.")
@@ -49,7 +51,9 @@ def list_sessions(collection: str, user: str, labels: tuple[str, ...]) -> None:
         raise click.BadParameter(f"{wrong!r} is not KEY=VALUE", param_hint="--label")
     with connect() as client:
         by_label = {key: value for key, _, value in pairs}
-        pages = all_items(client.list_sessions, "sessions", collection=collection, user_id=user, labels=by_label)
+        pages = all_items.blocking(
+            client, Contract.list_sessions, "sessions", collection=collection, user_id=user, labels=by_label
+        )
         sessions = list(pages)
     rows = [
         (
@@ -81,7 +85,7 @@ def get_session(session_id: str) -> None:
 def list_messages(session_id: str) -> None:
     """Show all messages of a session, oldest first."""
     with connect() as client:
-        messages = list(all_items(client.list_messages, "messages", session_id=session_id))
+        messages = list(all_items.blocking(client, Contract.list_messages, "messages", session_id=session_id))
     if printed_as_json(messages):
         return
     for message in messages:
