@@ -38,6 +38,8 @@ from groundwire.api.common.v1 import document_pb2
 from groundwire.api.ingest.v1 import collection_pb2, ingest_result_pb2
 from groundwire.cli.ingest import DEFAULT_JOBS
 from groundwire.client import GroundwireClient
+from groundwire.client.contract import Contract
+from groundwire.client.transport import all_items
 from groundwire.embedders.model_files import find_model
 
 EQUAL_TOKENS = 240
@@ -237,19 +239,14 @@ def _timed(client: GroundwireClient, contents: dict[str, bytes]) -> tuple[float,
 
 def _tokens(client: GroundwireClient, results: Sequence[ingest_result_pb2.IngestResult]) -> int:
     """Count the tokens of all chunks; the headings that are embedded with them are left out."""
-    total = 0
-    for result in results:
-        token, first = "", True
-        while token or first:
-            page = client.list_chunks(
-                collection="bench",
-                reference=document_pb2.DocumentReference(document_id=result.document.document_id),
-                page_size=1000,
-                page_token=token,
-            )
-            total += sum(chunk.token_count for chunk in page.chunks)
-            token, first = page.next_page_token, False
-    return total
+    documents = (document_pb2.DocumentReference(document_id=each.document.document_id) for each in results)
+    return sum(
+        chunk.token_count
+        for reference in documents
+        for chunk in all_items.blocking(
+            client, Contract.list_chunks, "chunks", collection="bench", reference=reference, page_size=1000
+        )
+    )
 
 
 def _with_other_words(content: bytes, chance: random.Random) -> bytes:

@@ -54,16 +54,21 @@ def run(options: argparse.Namespace) -> None:
         data = ["--embedder", options.embedder]
         with server(options.data or Path(scratch), data) as address, GroundwireClient(address) as client:
             for name in options.only or SETS:
-                sources, questions = SETS[name](data_folder())
-                with suppress(AlreadyExistsError):
-                    client.create_collection(collection=name)
-                for source, content in sources.items():
-                    client.ingest_document(collection=name, source_uri=source, content=content)
-                print(_row(name, client, questions[:: options.every], outcomes))
+                print(_row(name, client, stored(client, name)[:: options.every], outcomes))
     print(f"\n{'confidence':<12}{'n':>6}{'mean':>10}{'right':>8}")
     given = np.array([each[0] for each in outcomes]), np.array([each[1] for each in outcomes])
     for low, confidences, right in bins(*given):
         print(f"{low:.1f} to {low + 0.1:.1f}{len(right):>9}{confidences.mean():>10.3f}{right.mean():>8.3f}")
+
+
+def stored(client: GroundwireClient, name: str) -> list[Question]:
+    """Store the sources of a set in a collection of its name; return its questions."""
+    sources, questions = SETS[name](data_folder())
+    with suppress(AlreadyExistsError):
+        client.create_collection(collection=name)
+    for source, content in sources.items():
+        client.ingest_document(collection=name, source_uri=source, content=content)
+    return questions
 
 
 def _row(name: str, client: GroundwireClient, questions: Sequence[Question], outcomes: list[tuple[float, bool]]) -> str:
@@ -82,16 +87,12 @@ def _row(name: str, client: GroundwireClient, questions: Sequence[Question], out
     known, sure, ok = np.array(has_answer), np.array(confidence), np.array(right)
     answered = sure > 0
     outcomes += zip(sure[answered].tolist(), ok[answered].tolist(), strict=True)
-    tenths = bins(sure[answered], ok[answered])
-    error = (
-        sum(len(right) * abs(confidences.mean() - right.mean()) for _, confidences, right in tenths) / answered.sum()
-    )
     figures = [
         f"{answered[known].mean():>10.3f}{answered[~known].mean():>8.3f}",
         f"{ok[known & answered].mean():>8.3f}{np.array(f1)[known].mean():>8.3f}",
         f"{area_under_curve(sure[known], sure[~known]):>8.3f}",
         f"{area_under_curve(sure[known & ok], sure[known & answered & ~ok]):>11.3f}",
-        f"{error:>8.3f}",
+        f"{calibration_error(sure[answered], ok[answered]):>8.3f}",
         f"{verified:>5}/{quotes}",
     ]
     return f"{name:<12}{len(questions):>6}{''.join(figures)}"
@@ -104,6 +105,12 @@ def bins(
     tenths = np.minimum((confidences * 10).astype(int), 9)
     for tenth in np.unique(tenths):
         yield tenth / 10, confidences[tenths == tenth], right[tenths == tenth]
+
+
+def calibration_error(confidences: NDArray[np.float64], right: NDArray[np.bool_]) -> float:
+    """Return the mean difference between confidence and share of right answers over the tenths of confidence."""
+    differences = (len(ok) * abs(sure.mean() - ok.mean()) for _, sure, ok in bins(confidences, right))
+    return float(sum(differences) / len(right))
 
 
 def area_under_curve(positive: NDArray[np.float64], negative: NDArray[np.float64]) -> float:
