@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.quality_sets.answers import SETS, Question, area_under_curve, bins, calibration_error, stored
+from benchmarks.quality_sets.answers import SETS, Question, bins, calibration_error, stored
+from benchmarks.quality_sets.statistics import area, regression
 from benchmarks.served import server
 from groundwire.answer.adapters.retrieve_client import RetrieveClient
 from groundwire.answer.extractive import scoring, weights
@@ -39,7 +40,6 @@ from groundwire.client import GroundwireClient
 _PARTS = [name for name in weights.SupportWeights.__dataclass_fields__ if name != "bias"]
 _RIDGE = 0.01
 """Against weights that only a few questions ask for, of weights of parts scaled to a deviation of 1."""
-_STEPS = 30
 _SIZE, _MARGIN = 320, 40
 
 
@@ -76,8 +76,8 @@ def main() -> None:
     print(f"{'':<10}{'n':>6}{'ECE':>8}{'AUC':>8}")
     for name, theta in (("tree", current), ("fitted", fitted)):
         confidence, is_right = _leads(odd, theta)
-        area = area_under_curve(confidence[is_right], confidence[~is_right])
-        print(f"{name:<10}{len(is_right):>6}{calibration_error(confidence, is_right):>8.3f}{area:>8.3f}")
+        error, auc = calibration_error(confidence, is_right), area(confidence, is_right)
+        print(f"{name:<10}{len(is_right):>6}{error:>8.3f}{auc:>8.3f}")
     for name, value, before in zip(["bias", *_PARTS], fitted, current, strict=True):
         print(f"    {name}: float = {value:.2f}  # {before:.2f} in the tree")
     if options.plot:
@@ -120,21 +120,15 @@ async def _graded(address: str, collection: str, questions: list[Question]) -> l
 
 
 def _fit(graded: list[Graded]) -> NDArray[np.float64]:
-    """Return bias and weights of the logistic regression with a ridge, by Newton's method."""
+    """Return bias and weights of the logistic regression."""
     x = np.array([each.parts for each in graded])
     y = np.array([each.is_right for each in graded], dtype=float)
     sizes = {each.collection: sum(other.collection == each.collection for other in graded) for each in graded}
     share = np.array([1 / sizes[each.collection] / len(sizes) for each in graded])
     mean, deviation = x.mean(axis=0), x.std(axis=0) + 1e-9
-    z = np.column_stack([np.ones(len(x)), (x - mean) / deviation])
-    ridge = np.diag([0.0, *[_RIDGE] * len(_PARTS)])
-    theta = np.zeros(z.shape[1])
-    for _ in range(_STEPS):
-        p = 1 / (1 + np.exp(-z @ theta))
-        gradient = z.T @ (share * (p - y)) + ridge @ theta
-        theta -= np.linalg.solve((z * (share * p * (1 - p))[:, None]).T @ z + ridge, gradient)
-    slopes = theta[1:] / deviation
-    return np.array([theta[0] - slopes @ mean, *slopes])
+    fitted = regression(np.column_stack([(x - mean) / deviation, np.ones(len(x))]), y, share, _RIDGE)
+    slopes = fitted[:-1] / deviation
+    return np.array([fitted[-1] - slopes @ mean, *slopes])
 
 
 def _leads(graded: list[Graded], theta: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

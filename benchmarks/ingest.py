@@ -33,7 +33,7 @@ from typing import Any
 
 from benchmarks.ingest_corpora import FOLDERS, corpus
 from benchmarks.make_peers import DEFAULT_FOLDER, PEERS, SCRIPTS, interpreter
-from benchmarks.served import server_process
+from benchmarks.served import memory_mib, server_process, with_children
 from groundwire.api.common.v1 import document_pb2
 from groundwire.api.ingest.v1 import collection_pb2, ingest_result_pb2
 from groundwire.cli.ingest import DEFAULT_JOBS
@@ -265,17 +265,7 @@ def _salted(content: bytes, copy: int) -> bytes:
 
 def peak_rss_mib(process_id: int) -> float:
     """Return the sum of the peaks of a process and its descendants that are still there, in MiB."""
-    total = 0.0
-    for status in Path("/proc").glob("[0-9]*/status"):
-        try:
-            fields = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
-        except OSError:
-            continue  # it ended meanwhile
-        if int(status.parent.name) == process_id:
-            total += int(fields["VmHWM"].split()[0]) / 1024
-        elif int(fields["PPid"]) == process_id:
-            total += peak_rss_mib(int(status.parent.name))
-    return total
+    return sum(memory_mib(process, "VmHWM") for process in with_children(process_id))
 
 
 if __name__ == "__main__":

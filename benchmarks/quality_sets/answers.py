@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.quality_sets.stack import data_folder, need
+from benchmarks.quality_sets.statistics import area
 from benchmarks.served import server
 from groundwire.api.answer.v1 import answer_pb2
 from groundwire.client import GroundwireClient
@@ -90,8 +91,8 @@ def _row(name: str, client: GroundwireClient, questions: Sequence[Question], out
     figures = [
         f"{answered[known].mean():>10.3f}{answered[~known].mean():>8.3f}",
         f"{ok[known & answered].mean():>8.3f}{np.array(f1)[known].mean():>8.3f}",
-        f"{area_under_curve(sure[known], sure[~known]):>8.3f}",
-        f"{area_under_curve(sure[known & ok], sure[known & answered & ~ok]):>11.3f}",
+        f"{area(sure, known):>8.3f}",
+        f"{area(sure[known & answered], ok[known & answered]):>11.3f}",
         f"{calibration_error(sure[answered], ok[answered]):>8.3f}",
         f"{verified:>5}/{quotes}",
     ]
@@ -111,12 +112,6 @@ def calibration_error(confidences: NDArray[np.float64], right: NDArray[np.bool_]
     """Return the mean difference between confidence and share of right answers over the tenths of confidence."""
     differences = (len(ok) * abs(sure.mean() - ok.mean()) for _, sure, ok in bins(confidences, right))
     return float(sum(differences) / len(right))
-
-
-def area_under_curve(positive: NDArray[np.float64], negative: NDArray[np.float64]) -> float:
-    """Return the share of pairs in which the positive one has more, equal ones counting half."""
-    more, equal = positive[:, None] > negative[None, :], positive[:, None] == negative[None, :]
-    return float((more + 0.5 * equal).mean()) if more.size else float("nan")
 
 
 def _squad(data: Path) -> tuple[dict[str, bytes], list[Question]]:
