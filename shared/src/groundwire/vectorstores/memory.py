@@ -15,7 +15,7 @@ from groundwire.kernel.vectors import unit_rows
 from groundwire.vectorstores.points import (
     check_points,
     check_query,
-    check_same_dimensions,
+    check_same,
     checked_dimensions,
     checked_name,
 )
@@ -51,7 +51,7 @@ class MemoryVectorStore:
                 units = np.zeros((0, checked_dimensions(dimensions)), dtype=np.float32)
                 self._collections[collection] = _Points(dimensions, units)
             else:
-                check_same_dimensions(collection, existing.dimensions, dimensions)
+                check_same(collection, "dimensions", existing.dimensions, dimensions)
 
     def drop_collection(self, collection: str, budget: Budget) -> None:
         budget.check()

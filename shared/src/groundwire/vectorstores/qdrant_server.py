@@ -14,7 +14,7 @@ from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import CollectionNotFoundError, GroundwireError, MissingExtraError, StoreMismatchError
 from groundwire.kernel.filters import BUILT_IN_FIELDS
-from groundwire.vectorstores.points import EngineAdapter, as_ints, batches, best
+from groundwire.vectorstores.points import EngineAdapter, as_ints, batches, best, check_same
 from groundwire.vectorstores.qdrant_conditions import MIN_EF, Condition, ConditionCompiler
 from groundwire.vectorstores.servers import (
     Parse,
@@ -159,10 +159,7 @@ def checked_dimensions_of(collection: str, info: Any) -> int:
     if isinstance(vectors, dict) or vectors is None:
         message = f"collection {collection} has named vectors, not a single one"
         raise StoreMismatchError(message, setting="vectors", expected="unnamed", got="named")
-    metric = str(getattr(vectors.distance, "value", vectors.distance))
-    if metric != _METRIC:
-        message = f"collection {collection} was made with metric {metric}, not {_METRIC}"
-        raise StoreMismatchError(message, setting="metric", expected=_METRIC, got=metric)
+    check_same(collection, "metric", str(getattr(vectors.distance, "value", vectors.distance)), _METRIC)
     return int(vectors.size)
 
 
