@@ -15,7 +15,6 @@ import asyncio
 import re
 import sys
 import tempfile
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,8 +24,8 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.quality_sets.answers import SETS, Question, area_under_curve, bins
-from benchmarks.quality_sets.stack import data_folder
+from benchmarks.quality_sets.answers import SETS, Question, bins, calibration_error, stored
+from benchmarks.quality_sets.statistics import area, regression
 from benchmarks.served import server
 from groundwire.answer.adapters.retrieve_client import RetrieveClient
 from groundwire.answer.extractive import scoring, weights
@@ -37,12 +36,10 @@ from groundwire.answer.ports import Search
 from groundwire.api.answer.v1 import answer_pb2, citation_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2_grpc
 from groundwire.client import GroundwireClient
-from groundwire.kernel.errors import AlreadyExistsError
 
 _PARTS = [name for name in weights.SupportWeights.__dataclass_fields__ if name != "bias"]
 _RIDGE = 0.01
 """Against weights that only a few questions ask for, of weights of parts scaled to a deviation of 1."""
-_STEPS = 30
 _SIZE, _MARGIN = 320, 40
 
 
@@ -72,21 +69,15 @@ def main() -> None:
         GroundwireClient(address) as client,
     ):
         for name in options.only or SETS:
-            sources, questions = SETS[name](data_folder())
-            with suppress(AlreadyExistsError):
-                client.create_collection(collection=name)
-                for source, content in sources.items():
-                    client.ingest_document(collection=name, source_uri=source, content=content)
-            graded += asyncio.run(_graded(address, name, questions[:: options.every]))
+            graded += asyncio.run(_graded(address, name, stored(client, name)[:: options.every]))
     even, odd = ([each for each in graded if each.question % 2 == half] for half in (0, 1))
     current = np.array([weights.SUPPORT.bias, *(getattr(weights.SUPPORT, name) for name in _PARTS)])
     fitted = _fit(even)
     print(f"{'':<10}{'n':>6}{'ECE':>8}{'AUC':>8}")
     for name, theta in (("tree", current), ("fitted", fitted)):
         confidence, is_right = _leads(odd, theta)
-        error = sum(len(ok) * abs(sure.mean() - ok.mean()) for _, sure, ok in bins(confidence, is_right))
-        area = area_under_curve(confidence[is_right], confidence[~is_right])
-        print(f"{name:<10}{len(is_right):>6}{error / len(is_right):>8.3f}{area:>8.3f}")
+        error, auc = calibration_error(confidence, is_right), area(confidence, is_right)
+        print(f"{name:<10}{len(is_right):>6}{error:>8.3f}{auc:>8.3f}")
     for name, value, before in zip(["bias", *_PARTS], fitted, current, strict=True):
         print(f"    {name}: float = {value:.2f}  # {before:.2f} in the tree")
     if options.plot:
@@ -129,21 +120,15 @@ async def _graded(address: str, collection: str, questions: list[Question]) -> l
 
 
 def _fit(graded: list[Graded]) -> NDArray[np.float64]:
-    """Return bias and weights of the logistic regression with a ridge, by Newton's method."""
+    """Return bias and weights of the logistic regression."""
     x = np.array([each.parts for each in graded])
     y = np.array([each.is_right for each in graded], dtype=float)
     sizes = {each.collection: sum(other.collection == each.collection for other in graded) for each in graded}
     share = np.array([1 / sizes[each.collection] / len(sizes) for each in graded])
     mean, deviation = x.mean(axis=0), x.std(axis=0) + 1e-9
-    z = np.column_stack([np.ones(len(x)), (x - mean) / deviation])
-    ridge = np.diag([0.0, *[_RIDGE] * len(_PARTS)])
-    theta = np.zeros(z.shape[1])
-    for _ in range(_STEPS):
-        p = 1 / (1 + np.exp(-z @ theta))
-        gradient = z.T @ (share * (p - y)) + ridge @ theta
-        theta -= np.linalg.solve((z * (share * p * (1 - p))[:, None]).T @ z + ridge, gradient)
-    slopes = theta[1:] / deviation
-    return np.array([theta[0] - slopes @ mean, *slopes])
+    fitted = regression(np.column_stack([(x - mean) / deviation, np.ones(len(x))]), y, share, _RIDGE)
+    slopes = fitted[:-1] / deviation
+    return np.array([fitted[-1] - slopes @ mean, *slopes])
 
 
 def _leads(graded: list[Graded], theta: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

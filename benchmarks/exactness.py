@@ -9,15 +9,15 @@ import argparse
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.served import GROUNDWIRE, server
-from groundwire.api.common.v1 import chunk_pb2, document_pb2
+from groundwire.api.common.v1 import document_pb2
 from groundwire.client import GroundwireClient
+from groundwire.client.contract import Contract
+from groundwire.client.transport import all_items
 
 COLLECTION = "exactness"
-PAGE_SIZE = 200
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -43,32 +43,19 @@ def check(address: str, folder: Path) -> int:
         for document in documents:
             raw = (folder / document.source_uri).read_bytes().removeprefix(BYTE_ORDER_MARK)
             text = raw.decode()
-            parts = client.document_text(
-                collection=COLLECTION, reference=document_pb2.DocumentReference(document_id=document.document_id)
-            )
+            reference = document_pb2.DocumentReference(document_id=document.document_id)
+            parts = client.document_text(collection=COLLECTION, reference=reference)
             texts += "".join(part.text for part in parts) == text
-            for chunk in chunks_of(client, document.document_id):
+            listed = all_items.blocking(
+                client, Contract.list_chunks, "chunks", collection=COLLECTION, reference=reference
+            )
+            for chunk in listed:
                 chunks += 1
                 span = chunk.span
                 exact = text[span.start : span.end] == chunk.content == raw[span.start_byte : span.end_byte].decode()
                 wrong += not exact
     print(f"{len(documents)} documents, {texts} stored exactly; {chunks} chunks, {wrong} wrong")
     return int(wrong > 0 or texts < len(documents))
-
-
-def chunks_of(client: GroundwireClient, document_id: str) -> Iterator[chunk_pb2.Chunk]:
-    token = ""
-    while True:
-        page = client.list_chunks(
-            collection=COLLECTION,
-            reference=document_pb2.DocumentReference(document_id=document_id),
-            page_size=PAGE_SIZE,
-            page_token=token,
-        )
-        yield from page.chunks
-        token = page.next_page_token
-        if not token:
-            return
 
 
 if __name__ == "__main__":

@@ -33,11 +33,13 @@ from typing import Any
 
 from benchmarks.ingest_corpora import FOLDERS, corpus
 from benchmarks.make_peers import DEFAULT_FOLDER, PEERS, SCRIPTS, interpreter
-from benchmarks.served import server_process
+from benchmarks.served import memory_mib, server_process, with_children
 from groundwire.api.common.v1 import document_pb2
 from groundwire.api.ingest.v1 import collection_pb2, ingest_result_pb2
 from groundwire.cli.ingest import DEFAULT_JOBS
 from groundwire.client import GroundwireClient
+from groundwire.client.contract import Contract
+from groundwire.client.transport import all_items
 from groundwire.embedders.model_files import find_model
 
 EQUAL_TOKENS = 240
@@ -237,19 +239,14 @@ def _timed(client: GroundwireClient, contents: dict[str, bytes]) -> tuple[float,
 
 def _tokens(client: GroundwireClient, results: Sequence[ingest_result_pb2.IngestResult]) -> int:
     """Count the tokens of all chunks; the headings that are embedded with them are left out."""
-    total = 0
-    for result in results:
-        token, first = "", True
-        while token or first:
-            page = client.list_chunks(
-                collection="bench",
-                reference=document_pb2.DocumentReference(document_id=result.document.document_id),
-                page_size=1000,
-                page_token=token,
-            )
-            total += sum(chunk.token_count for chunk in page.chunks)
-            token, first = page.next_page_token, False
-    return total
+    documents = (document_pb2.DocumentReference(document_id=each.document.document_id) for each in results)
+    return sum(
+        chunk.token_count
+        for reference in documents
+        for chunk in all_items.blocking(
+            client, Contract.list_chunks, "chunks", collection="bench", reference=reference, page_size=1000
+        )
+    )
 
 
 def _with_other_words(content: bytes, chance: random.Random) -> bytes:
@@ -268,17 +265,7 @@ def _salted(content: bytes, copy: int) -> bytes:
 
 def peak_rss_mib(process_id: int) -> float:
     """Return the sum of the peaks of a process and its descendants that are still there, in MiB."""
-    total = 0.0
-    for status in Path("/proc").glob("[0-9]*/status"):
-        try:
-            fields = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
-        except OSError:
-            continue  # it ended meanwhile
-        if int(status.parent.name) == process_id:
-            total += int(fields["VmHWM"].split()[0]) / 1024
-        elif int(fields["PPid"]) == process_id:
-            total += peak_rss_mib(int(status.parent.name))
-    return total
+    return sum(memory_mib(process, "VmHWM") for process in with_children(process_id))
 
 
 if __name__ == "__main__":

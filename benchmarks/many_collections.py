@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.served import memory_mib, with_children
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.vector_store import PointBatch
 from groundwire.vectorstores.qdrant_edge.store import QdrantEdgeVectorStore
@@ -88,14 +89,7 @@ def _p95(times: list[float]) -> float:
 
 def _engine_mb() -> float:
     """Return the memory of the processes below this one."""
-    found, below = [os.getpid()], 0
-    while found:
-        for listing in Path(f"/proc/{found.pop()}/task").glob("*/children"):
-            for child in map(int, listing.read_text().split()):
-                status = Path(f"/proc/{child}/status").read_text(encoding="ascii")
-                below += int(status.partition("VmRSS:")[2].split()[0])
-                found.append(child)
-    return below / 1024
+    return sum(memory_mib(process, "VmRSS") for process in with_children(os.getpid())[1:])
 
 
 if __name__ == "__main__":

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 from benchmarks.search_echo import start_echo
 from benchmarks.search_load import one_response, requests_of, retrieve_all
-from benchmarks.search_processes import OwnProcess, Peer, cpu_s, own_process
+from benchmarks.search_processes import OwnProcess, Peer, own_process
 from benchmarks.search_raw import Query, Run, ask_raw, question
 from benchmarks.search_table import Exact, Row, between, cpu_ms, p50, p99, rate
+from benchmarks.served import cpu_s
 from benchmarks.synthetic import SHAPES, Corpus, Where, fields_of
 
 LIMIT = 10

@@ -16,6 +16,7 @@ import numpy as np
 
 from benchmarks.make_peers import SCRIPTS, interpreter
 from benchmarks.search_raw import Query, Run
+from benchmarks.served import cpu_s
 from benchmarks.synthetic import Corpus
 from groundwire.embedders.model_files import find_model
 
@@ -25,7 +26,6 @@ ResultT = TypeVar("ResultT")
 _QUIET_S = 3.0
 _QUIET_SHARE = 0.1
 _OFFLINE = {"HF_HUB_OFFLINE": "1", "ANONYMIZED_TELEMETRY": "False", "HAYSTACK_TELEMETRY_ENABLED": "False"}
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class OwnProcess:
@@ -56,21 +56,6 @@ def wait_until_quiet(process_id: int) -> None:
         time.sleep(_QUIET_S)
         if cpu_s(process_id) - before < _QUIET_SHARE * _QUIET_S:
             return
-
-
-def cpu_s(process_id: int) -> float:
-    """Return the processor seconds of a process and its children that are still there."""
-    total = 0.0
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue  # it ended meanwhile
-        if int(stat.parent.name) == process_id:
-            total += (int(fields[11]) + int(fields[12])) / _TICKS
-        elif int(fields[1]) == process_id:
-            total += cpu_s(int(stat.parent.name))
-    return total
 
 
 class Peer:

@@ -1,11 +1,13 @@
-"""Starts a server process with a temporary data folder for the other scripts of this folder."""
+"""Starts a server process with a temporary data folder for the other scripts of this folder, and finds its children."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+_TICKS = os.sysconf("SC_CLK_TCK")
 GROUNDWIRE = [sys.executable, "-m", "groundwire.cli"]
 
 
@@ -31,3 +33,36 @@ def server_process(scratch: Path, arguments: Sequence[str]) -> Iterator[tuple[st
         finally:
             process.terminate()
             process.wait()
+
+
+def with_children(process_id: int) -> list[int]:
+    """Return a process and all that are below it."""
+    children: dict[int, list[int]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it has ended meanwhile
+            children.setdefault(int(_fields(stat)[1]), []).append(int(stat.parent.name))
+    found, waiting = list[int](), [process_id]
+    while waiting:
+        found.append(process := waiting.pop())
+        waiting += children.get(process, [])
+    return found
+
+
+def cpu_s(process_id: int) -> float:
+    """Return the processor seconds of a process and its children that are still there."""
+    ticks = 0
+    for process in with_children(process_id):
+        with suppress(OSError):
+            ticks += sum(map(int, _fields(Path(f"/proc/{process}/stat"))[11:13]))
+    return ticks / _TICKS
+
+
+def _fields(stat: Path) -> list[str]:
+    return stat.read_text().rpartition(")")[2].split()  # the name before them may have spaces
+
+
+def memory_mib(process_id: int, figure: str) -> float:
+    """Return a figure of `/proc/PID/status`, such as `VmRSS`, of a process; 0 if it has ended."""
+    with suppress(OSError, IndexError):
+        return int(Path(f"/proc/{process_id}/status").read_text().partition(f"{figure}:")[2].split()[0]) / 1024
+    return 0.0

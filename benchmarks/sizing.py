@@ -7,7 +7,6 @@ server has stopped, as blocks of the file system. Memory is the proportional sha
 what several processes share only once. Processor time depends less on what else the machine does than chunks a second.
 """
 
-import os
 import re
 import subprocess
 import sys
@@ -15,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.served import GROUNDWIRE, server_process
+from benchmarks.served import GROUNDWIRE, cpu_s, server_process, with_children
 from groundwire.client import GroundwireClient
 
 _SEARCHES = 100
@@ -28,14 +27,14 @@ def main(folder: Path) -> None:
         with server_process(Path(temporary), []) as (address, server):
             print(f"{'start':36} {time.monotonic() - began_at:8.1f} s")
             _print_memory(server, "started")
-            began_at, worked = time.monotonic(), _processor_s(server)
+            began_at, worked = time.monotonic(), cpu_s(server)
             command = [*GROUNDWIRE, "ingest", str(folder), "-c", "sizing"]
             subprocess.run([*command, "--address", address], check=True, stdout=subprocess.DEVNULL)
             elapsed = time.monotonic() - began_at
             with GroundwireClient(address) as client:
                 (stats,) = client.list_stats(collection="sizing").stats
                 print(f"{'ingest':36} {stats.chunk_count / elapsed:8.1f} chunks/s, {stats.chunk_count} chunks")
-                worked_ms = (_processor_s(server) - worked) / stats.chunk_count * 1000
+                worked_ms = (cpu_s(server) - worked) / stats.chunk_count * 1000
                 print(f"{'processor time of the ingest':36} {worked_ms:8.0f} ms a chunk")
                 _print_memory(server, "after the ingest")
                 questions = [hit.text[:60] for hit in client.collection("sizing").search("what is it for", k=_SEARCHES)]
@@ -49,29 +48,8 @@ def main(folder: Path) -> None:
 
 
 def _print_memory(server: int, when: str) -> None:
-    sizes = {process: _pss(process) for process in _tree(server)}
+    sizes = {process: _pss(process) for process in with_children(server)}
     print(f"{'memory ' + when:36} {sizes[server] / _MIB:8.0f} MiB, {sum(sizes.values()) / _MIB:.0f} MiB with children")
-
-
-def _tree(server: int) -> list[int]:
-    """Return the server and all processes below it."""
-    children: dict[int, list[int]] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue  # it has ended meanwhile
-        children.setdefault(int(fields[1]), []).append(int(stat.parent.name))
-    below, waiting = [], [server]
-    while waiting:
-        below.append(process := waiting.pop())
-        waiting += children.get(process, [])
-    return below
-
-
-def _processor_s(server: int) -> float:
-    fields = [Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split() for process in _tree(server)]
-    return sum(int(each[11]) + int(each[12]) for each in fields) / os.sysconf("SC_CLK_TCK")
 
 
 def _pss(process: int) -> int:

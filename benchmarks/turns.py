@@ -20,8 +20,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.search_processes import cpu_s, wait_until_quiet
-from benchmarks.served import server_process
+from benchmarks.search_processes import wait_until_quiet
+from benchmarks.served import cpu_s, server_process
 from groundwire.api.ingest.v1 import collection_pb2
 from groundwire.client import GroundwireClient, NewRecord
 

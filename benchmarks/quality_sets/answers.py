@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.quality_sets.stack import data_folder, need
+from benchmarks.quality_sets.statistics import area
 from benchmarks.served import server
 from groundwire.api.answer.v1 import answer_pb2
 from groundwire.client import GroundwireClient
@@ -54,16 +55,21 @@ def run(options: argparse.Namespace) -> None:
         data = ["--embedder", options.embedder]
         with server(options.data or Path(scratch), data) as address, GroundwireClient(address) as client:
             for name in options.only or SETS:
-                sources, questions = SETS[name](data_folder())
-                with suppress(AlreadyExistsError):
-                    client.create_collection(collection=name)
-                for source, content in sources.items():
-                    client.ingest_document(collection=name, source_uri=source, content=content)
-                print(_row(name, client, questions[:: options.every], outcomes))
+                print(_row(name, client, stored(client, name)[:: options.every], outcomes))
     print(f"\n{'confidence':<12}{'n':>6}{'mean':>10}{'right':>8}")
     given = np.array([each[0] for each in outcomes]), np.array([each[1] for each in outcomes])
     for low, confidences, right in bins(*given):
         print(f"{low:.1f} to {low + 0.1:.1f}{len(right):>9}{confidences.mean():>10.3f}{right.mean():>8.3f}")
+
+
+def stored(client: GroundwireClient, name: str) -> list[Question]:
+    """Store the sources of a set in a collection of its name; return its questions."""
+    sources, questions = SETS[name](data_folder())
+    with suppress(AlreadyExistsError):
+        client.create_collection(collection=name)
+    for source, content in sources.items():
+        client.ingest_document(collection=name, source_uri=source, content=content)
+    return questions
 
 
 def _row(name: str, client: GroundwireClient, questions: Sequence[Question], outcomes: list[tuple[float, bool]]) -> str:
@@ -82,16 +88,12 @@ def _row(name: str, client: GroundwireClient, questions: Sequence[Question], out
     known, sure, ok = np.array(has_answer), np.array(confidence), np.array(right)
     answered = sure > 0
     outcomes += zip(sure[answered].tolist(), ok[answered].tolist(), strict=True)
-    tenths = bins(sure[answered], ok[answered])
-    error = (
-        sum(len(right) * abs(confidences.mean() - right.mean()) for _, confidences, right in tenths) / answered.sum()
-    )
     figures = [
         f"{answered[known].mean():>10.3f}{answered[~known].mean():>8.3f}",
         f"{ok[known & answered].mean():>8.3f}{np.array(f1)[known].mean():>8.3f}",
-        f"{area_under_curve(sure[known], sure[~known]):>8.3f}",
-        f"{area_under_curve(sure[known & ok], sure[known & answered & ~ok]):>11.3f}",
-        f"{error:>8.3f}",
+        f"{area(sure, known):>8.3f}",
+        f"{area(sure[known & answered], ok[known & answered]):>11.3f}",
+        f"{calibration_error(sure[answered], ok[answered]):>8.3f}",
         f"{verified:>5}/{quotes}",
     ]
     return f"{name:<12}{len(questions):>6}{''.join(figures)}"
@@ -106,10 +108,10 @@ def bins(
         yield tenth / 10, confidences[tenths == tenth], right[tenths == tenth]
 
 
-def area_under_curve(positive: NDArray[np.float64], negative: NDArray[np.float64]) -> float:
-    """Return the share of pairs in which the positive one has more, equal ones counting half."""
-    more, equal = positive[:, None] > negative[None, :], positive[:, None] == negative[None, :]
-    return float((more + 0.5 * equal).mean()) if more.size else float("nan")
+def calibration_error(confidences: NDArray[np.float64], right: NDArray[np.bool_]) -> float:
+    """Return the mean difference between confidence and share of right answers over the tenths of confidence."""
+    differences = (len(ok) * abs(sure.mean() - ok.mean()) for _, sure, ok in bins(confidences, right))
+    return float(sum(differences) / len(right))
 
 
 def _squad(data: Path) -> tuple[dict[str, bytes], list[Question]]:

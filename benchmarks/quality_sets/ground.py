@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.quality_sets.stack import data_folder, need
-from benchmarks.quality_sets.statistics import RESAMPLES, SEED
+from benchmarks.quality_sets.statistics import RESAMPLES, SEED, area
 from groundwire.answer.evidence import Markup, Passage
 from groundwire.answer.grounding.claims import ClaimKind, WrittenClaim, split_claims
 from groundwire.answer.grounding.grounder import MIN_SUPPORT, GroundedClaim, TextComparison, Verdict
@@ -136,14 +136,6 @@ def print_report(rows: Sequence[Any], grounded: Sequence[Sequence[GroundedClaim]
 def _overlap(claim: str, sentences: Sequence[str]) -> float:
     own = set(words(claim))
     return max(len(own & set(words(each))) / len(own) for each in sentences)
-
-
-def area(values: Values, truth: NDArray[np.bool_]) -> float:
-    """Return the area under the curve: how often a true one has the larger value, ties counted half."""
-    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
-    rank = (np.cumsum(count) - (count - 1) / 2)[place]
-    positive = int(truth.sum())
-    return float((rank[truth].sum() - positive * (positive + 1) / 2) / (positive * (len(truth) - positive)))
 
 
 def _auc(values: Values, truth: NDArray[np.bool_]) -> str:

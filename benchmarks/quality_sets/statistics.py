@@ -1,4 +1,7 @@
-"""Tables of means with 95 % percentile bootstrap intervals; the differences between rows are paired."""
+"""Tables of means with 95 % percentile bootstrap intervals; the differences between rows are paired.
+
+And what is fitted to marked values, and how well these tell the marks.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,6 +12,7 @@ SEED = 20260101
 RESAMPLES = 10_000
 Scores = NDArray[np.float64]
 """One row a question, one column a measure."""
+_STEPS = 30
 
 
 def report(rows: Mapping[str, Scores], measures: Sequence[str], pairs: Sequence[tuple[str, str]]) -> None:
@@ -39,3 +43,24 @@ def _line(name: str, scores: Scores, picks: NDArray[np.int64]) -> str:
 def _interval(values: Scores, picks: NDArray[np.int64]) -> str:
     low, high = np.percentile(values[picks].mean(axis=1), (2.5, 97.5))
     return f"{values.mean():.3f} [{low:.3f}, {high:.3f}]"
+
+
+def area(values: Scores, truth: NDArray[np.bool_]) -> float:
+    """Return the area under the curve: how often a true one has the larger value, ties counted half."""
+    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
+    rank = (np.cumsum(count) - (count - 1) / 2)[place]
+    positive = int(truth.sum())
+    pairs = positive * (len(truth) - positive)
+    return float((rank[truth].sum() - positive * (positive + 1) / 2) / pairs) if pairs else float("nan")
+
+
+def regression(values: Scores, wanted: Scores, shares: Scores, ridge: float) -> Scores:
+    """Return the weights of a logistic regression with a ridge on all but the last, by Newton's method."""
+    weights = np.zeros(values.shape[1])
+    ridges = np.diag([ridge] * (values.shape[1] - 1) + [0.0])
+    for _ in range(_STEPS):
+        told = 1 / (1 + np.exp(-values @ weights))
+        slope = values.T @ (shares * (told - wanted)) + ridges @ weights
+        curve = (values * (shares * told * (1 - told))[:, None]).T @ values + ridges
+        weights -= np.linalg.solve(curve, slope)
+    return weights

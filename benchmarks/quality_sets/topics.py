@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from benchmarks.quality_sets.conversations import FollowUp, ikat_files, read_ikat, read_mtrag
 from benchmarks.quality_sets.stack import data_folder, need
+from benchmarks.quality_sets.statistics import regression
 from groundwire.answer.grounding.sentence_vectors import SentenceVectors
 from groundwire.answer.intent import leans_on_context
 from groundwire.answer.ports import Vector
@@ -39,7 +40,6 @@ _TIME = datetime(2026, 1, 1, tzinfo=UTC)
 _ROLES = (Role.USER, Role.ASSISTANT)
 _FOLD = 40
 """Messages that stand together stay in one half, for those of a dialogue resemble each other."""
-_STEPS = 30
 _RIDGE = 1.0
 Floats = NDArray[np.float64]
 
@@ -136,7 +136,7 @@ def _fit(sets: dict[str, list[_Marked]], parts: dict[str, list[ShiftParts | None
     fold = np.arange(len(known)) // _FOLD % 2
     probability = {name: np.zeros(len(marked)) for name, marked in sets.items()}
     for half in (0, 1):
-        weights = _regression(values[fold != half], wanted[fold != half], share_of[fold != half])
+        weights = regression(values[fold != half], wanted[fold != half], share_of[fold != half], _RIDGE)
         for number in np.flatnonzero(fold == half):
             name, place = known[number]
             probability[name][place] = 1 / (1 + np.exp(-values[number] @ weights))
@@ -144,17 +144,5 @@ def _fit(sets: dict[str, list[_Marked]], parts: dict[str, list[ShiftParts | None
     for name, marked in sets.items():
         _print_row(name, marked, probability[name])
     fields = [*ShiftParts.__dataclass_fields__, "bias"]
-    fitted = _regression(values, wanted, share_of)
+    fitted = regression(values, wanted, share_of, _RIDGE)
     print(", ".join(f"{field} {weight:.2f}" for field, weight in zip(fields, fitted, strict=True)))
-
-
-def _regression(values: Floats, wanted: Floats, shares: Floats) -> Floats:
-    """Return the weights of a logistic regression with a ridge on all but the last, by Newton's method."""
-    weights = np.zeros(values.shape[1])
-    ridge = np.diag([_RIDGE] * (values.shape[1] - 1) + [0.0])
-    for _ in range(_STEPS):
-        told = 1 / (1 + np.exp(-values @ weights))
-        slope = values.T @ (shares * (told - wanted)) + ridge @ weights
-        curve = (values * (shares * told * (1 - told))[:, None]).T @ values + ridge
-        weights -= np.linalg.solve(curve, slope)
-    return weights

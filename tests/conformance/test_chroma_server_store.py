@@ -18,7 +18,7 @@ from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import DeadlineError, StoreMismatchError, StoreUnavailableError
 from groundwire.kernel.filters import Comparator, Comparison, Filter
 from groundwire.kernel.vector_store import VectorStore
-from groundwire.vectorstores.chroma.server_store import close_server, open_server, parse_options
+from groundwire.vectorstores.chroma.server_store import ChromaAddress, close_server, open_server
 from groundwire.vectorstores.factory import open_vector_store
 from tests.conformance.chroma_server import ChromaServer, chroma_server
 from tests.conformance.engine_limits import is_unsupported_by_chroma, orders_under_negation
@@ -239,7 +239,7 @@ def test_a_call_that_the_server_refuses_is_not_made_again(server: ChromaServer, 
 
 
 def test_a_collection_with_another_metric_is_refused(server: ChromaServer) -> None:
-    options = parse_options(server.url, None)
+    options = ChromaAddress.parse(server.url, None)
     client = open_server(options)
     client.create_collection(NAME, embedding_function=None)
     store = open_vector_store(server.url, data_dir=Path())

@@ -17,7 +17,7 @@ from groundwire.kernel.budget import Budget
 from groundwire.kernel.filters import BUILT_IN_FIELDS, Filter
 from groundwire.kernel.vector_store import VectorStore
 from groundwire.vectorstores.factory import open_vector_store
-from groundwire.vectorstores.qdrant_server import parse_options
+from groundwire.vectorstores.qdrant_server import QdrantAddress
 from groundwire.vectorstores.stored_fields import TERMS_FIELD
 from tests.conformance.engine_limits import (
     is_unsupported_by_chroma,
@@ -85,7 +85,7 @@ class TestGivenStore(VectorStoreContract, ServerVectorStoreContract):
 @pytest.mark.skipif(not URL.startswith("qdrant"), reason="no Qdrant server is given")
 def test_the_server_has_an_index_for_every_filter_field(engine: VectorStore, url: str) -> None:
     engine.create_collection(NAME, DIMENSIONS, Budget())
-    options = parse_options(url, KEY)
+    options = QdrantAddress.parse(url, KEY)
     client = options.open_client()
     info = client.get_collection(options.prefix + NAME)
     client.close()

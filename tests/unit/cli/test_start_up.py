@@ -2,8 +2,10 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
 from groundwire.cli.app import _SUMMARIES, app
@@ -64,6 +66,18 @@ def test_the_list_of_commands_says_what_their_own_help_begins_with() -> None:
     summaries = {name: summary for name, (_, summary) in _SUMMARIES.items()}
     helps = {name: " ".join((command.help or "").split("\n\n")[0].split()) for name, command in app.commands.items()}
     assert {name for name in helps if not helps[name].startswith(summaries[name])} == set()
+
+
+def _commands(command: click.Command) -> Iterator[click.Command]:
+    yield command
+    for each in command.commands.values() if isinstance(command, click.Group) else ():
+        yield from _commands(each)
+
+
+def test_no_help_names_an_empty_text_as_a_default() -> None:
+    helps = [each.get_help(click.Context(each, **app.context_settings)) for each in _commands(app)]
+    assert len(helps) > 50
+    assert [text for text in helps if '[default: ""' in text] == []
 
 
 def test_a_command_imports_no_other() -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from groundwire.catalog.vectors import unit_rows
+from groundwire.kernel.vectors import unit_rows
 from groundwire.retrieve.vector_search import merge, nearest
 
 

@@ -13,6 +13,7 @@ from groundwire.catalog.deletions import Deleted, Deletion, delete_collection, i
 from groundwire.catalog.dialects import execute
 from groundwire.catalog.idempotency import settle
 from groundwire.catalog.rows import (
+    IS_STORED,
     IS_VISIBLE,
     SELECT_COLLECTION,
     collection_key,
@@ -188,9 +189,8 @@ class Collections(Aggregate):
         found = require_collection(connection, tenant, name)
         _refuse_other_etag(found, etag)
         if only_empty:
-            stored = documents.c.live_generation + documents.c.deleted_generation > 0
             of_collection = documents.c.collection_key == collection_key(connection, tenant, name)
-            counted = select(func.count()).select_from(documents).where(of_collection, stored)
+            counted = select(func.count()).select_from(documents).where(of_collection, IS_STORED)
             if count := connection.execute(counted).scalar_one():
                 also = f"{count} with those that can be restored; force deletes them too"
                 raise PreconditionError(f"collection {name!r} has documents, {also}", resource=name)

@@ -20,12 +20,12 @@ from groundwire.catalog.postgresql import CatalogServer, ServerProbe
 from groundwire.catalog.schema import collections, counters
 from groundwire.catalog.sqlite import CatalogFile, FileProbe
 from groundwire.kernel.budget import Budget, current_budget
+from groundwire.kernel.catalog_urls import file_of, is_on_server
 from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
 from groundwire.kernel.errors import (
     CallCancelledError,
     DeadlineError,
     DrainingError,
-    InvalidRequestError,
     StoreUnavailableError,
 )
 
@@ -485,23 +485,6 @@ class _Readers:
     def refuse_holder(self) -> None:
         if self.current() is not None:
             raise RuntimeError("a thread that reads the catalog must not wait for it again")
-
-
-def is_on_server(url: str) -> bool:
-    """Tell whether the URL of a catalog is that of a PostgreSQL database."""
-    return url.startswith(("postgresql:", "postgres:"))
-
-
-def file_of(url: str) -> Path:
-    """Return the file of the catalog at `sqlite:FILE`.
-
-    Raises:
-        InvalidRequestError: the URL is of another form.
-    """
-    scheme, separator, rest = url.partition(":")
-    if scheme != "sqlite" or not separator or not rest.strip("/"):
-        raise InvalidRequestError.of("catalog", f"must look like sqlite:FILE or postgresql://…, not {scheme}:…")
-    return Path(rest.removeprefix("//")).absolute()
 
 
 GROUP_UNITS: Final = 32

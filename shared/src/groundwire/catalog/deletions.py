@@ -56,6 +56,7 @@ from groundwire.catalog.rows import (
     field_values,
     key_of,
     numbers_of,
+    optional_time,
     refuse_other_etag,
     require_collection,
     set_tags,
@@ -302,14 +303,14 @@ class Deletions(Aggregate):
 
     def left_of(self, deleted: Deleted) -> dict[str, int]:
         """Return how many entries a final search finds, by store: all but the vector engine."""
-        traces, is_live = deleted.traces, documents.c.live_generation > 0
+        traces = deleted.traces
         needed = exists(select(1).where(chunks.c.embedding_hash == embeddings.c.embedding_hash))
         # A newer vector belongs to a later write of the same text; if that is gone too, `VectorCache.sweep` removes it.
         is_older = embeddings.c.create_time <= epoch_ms(deleted.deletion.hide_time)
         unneeded = (embeddings.c.identity_digest == traces.identity_digest) & is_older & ~needed
         with self._database.read() as connection:
             left = {
-                "catalog": _count(connection, documents.c.document_key, traces.document_keys, is_live),
+                "catalog": _count(connection, documents.c.document_key, traces.document_keys, IS_VISIBLE),
                 "full_text": count_among(connection, traces.collection_key, traces.numbers),
                 "texts": 0,
                 "embedding_cache": _count(connection, embeddings.c.embedding_hash, traces.embedding_hashes, unneeded),
@@ -326,9 +327,7 @@ class Deletions(Aggregate):
                 left["texts"] = _count(connection, text_segments.c.generation_key, traces.generation_keys)
                 # A document that exists again under the same id may be quoted again.
                 again = select(documents.c.document_id).where(
-                    documents.c.tenant == traces.tenant,
-                    is_live | IS_HIDDEN,
-                    among(documents.c.document_id, traces.document_ids),
+                    documents.c.tenant == traces.tenant, IS_STORED, among(documents.c.document_id, traces.document_ids)
                 )
                 gone = set(traces.document_ids) - set(connection.execute(again).scalars())
                 left["sessions"] = count_quoting_messages(connection, traces.tenant, sorted(gone))
@@ -432,7 +431,6 @@ def _to_traces(stored: bytes) -> DeletionTraces:
 
 
 def _to_deletion(row: Row[Any]) -> Deletion:
-    complete = row.complete_time
     return Deletion(
         deletion_id=row.deletion_id,
         permanent=bool(row.permanent),
@@ -440,7 +438,7 @@ def _to_deletion(row: Row[Any]) -> Deletion:
         chunks=row.chunks,
         stores=tuple(StoreDeletion(*each) for each in row.stores),
         hide_time=from_epoch_ms(row.hide_time),
-        complete_time=None if complete is None else from_epoch_ms(complete),
+        complete_time=optional_time(row.complete_time),
     )
 
 

@@ -238,7 +238,7 @@ class Documents(Aggregate):
             .where(
                 documents.c.tenant == tenant,
                 among(documents.c.document_id, document_ids),
-                documents.c.live_generation > 0,
+                IS_VISIBLE,
                 in_scopes(documents.c.document_key, scopes),
             )
         )

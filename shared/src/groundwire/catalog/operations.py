@@ -9,7 +9,7 @@ from sqlalchemy import Connection, RowMapping, bindparam, delete, insert, select
 from groundwire.catalog.audit import Aggregate
 from groundwire.catalog.database import in_transaction, owner_of
 from groundwire.catalog.idempotency import settle
-from groundwire.catalog.rows import IS_STORED
+from groundwire.catalog.rows import IS_STORED, optional_time
 from groundwire.catalog.schema import documents, operations
 from groundwire.kernel.clock import from_epoch_ms
 from groundwire.kernel.errors import OperationNotFoundError, PreconditionError
@@ -182,5 +182,5 @@ def _to_operation(row: RowMapping) -> Operation:
         place=row["operation_key"],
         cancel_requested=bool(row["cancel_requested"]),
         create_time=from_epoch_ms(row["create_time"]),
-        end_time=None if row["end_time"] is None else from_epoch_ms(row["end_time"]),
+        end_time=optional_time(row["end_time"]),
     )

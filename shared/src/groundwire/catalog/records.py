@@ -26,7 +26,15 @@ from groundwire.catalog.database import Database, in_transaction
 from groundwire.catalog.dialects import among, execute, replacing, upsert
 from groundwire.catalog.encoding import encode_json
 from groundwire.catalog.filters import to_sql
-from groundwire.catalog.rows import DOCUMENT_COLUMNS, IS_STORED, IS_VISIBLE, KEY_OF_UID, collection_key, to_document
+from groundwire.catalog.rows import (
+    DOCUMENT_COLUMNS,
+    IS_STORED,
+    IS_VISIBLE,
+    KEY_OF_UID,
+    collection_key,
+    optional_time,
+    to_document,
+)
 from groundwire.catalog.schema import (
     chunks,
     collections,
@@ -37,7 +45,7 @@ from groundwire.catalog.schema import (
     record_quotes,
     records,
 )
-from groundwire.kernel.clock import epoch_ms, from_epoch_ms
+from groundwire.kernel.clock import epoch_ms
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.errors import RecordNotFoundError
@@ -394,7 +402,7 @@ def _to_record(row: Row[Any], links: RecordLinks | None = None) -> StoredRecord:
         token_count=tokens,
         embedding_hash=embedding_hash,
         access_count=accesses,
-        last_accessed=None if accessed is None else from_epoch_ms(accessed),
+        last_accessed=optional_time(accessed),
         links=links or RecordLinks(),
     )
 
@@ -488,7 +496,7 @@ class RecordAccesses(Aggregate):
         """Return how many accesses of a record are not written yet, and when the last of them was."""
         with self._guard:
             count, last = self._counts.get((tenant, document_id), (0, None))
-        return count, None if last is None else from_epoch_ms(last)
+        return count, optional_time(last)
 
     def flush(self) -> int:
         """Write the counts; return of how many records. After a failure they are tried again."""

@@ -270,7 +270,7 @@ def to_document(row: Sequence[Any]) -> Document:
         encoding=encoding,
         ingest_time=from_epoch_ms(ingested),
         update_time=from_epoch_ms(modified),
-        delete_time=_moment(deleted),
+        delete_time=optional_time(deleted),
         alias_uris=tuple(sorted(aliases)),
         source_version=source_version,
         alias_count=alias_count,
@@ -327,7 +327,7 @@ def _to_fields(row: Sequence[Any]) -> DocumentFields:
         creators=tuple(creator),
         subjects=tuple(subject),
         description=description,
-        date_created=_moment(created),
+        date_created=optional_time(created),
         language=language,
         category=category,
         tags=tuple(tags),
@@ -342,7 +342,7 @@ def loaded_values(values: Mapping[str, Any]) -> dict[str, Value]:
     return {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
 
 
-def _moment(milliseconds: int | None) -> datetime | None:
+def optional_time(milliseconds: int | None) -> datetime | None:
     return None if milliseconds is None else from_epoch_ms(milliseconds)
 
 

@@ -42,6 +42,7 @@ from groundwire.catalog.rows import (
     DOCUMENT_KEY_AT,
     IS_INDEXED,
     IS_LIVE,
+    IS_VISIBLE,
     GenerationState,
     select_chunks_then,
     to_collection,
@@ -406,7 +407,7 @@ class SearchView:
             return known
         with self._read() as read:
             counted = select(func.coalesce(func.sum(documents.c.chunk_count), 0)).where(
-                documents.c.collection_key == self._key, documents.c.live_generation > 0
+                documents.c.collection_key == self._key, IS_VISIBLE
             )
             count = int(read.connection.execute(counted).scalar_one())
             # Under what was read, not under what the view began with: the two differ once something has changed.

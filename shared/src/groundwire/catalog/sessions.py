@@ -27,20 +27,15 @@ from groundwire.catalog.audit import Aggregate
 from groundwire.catalog.database import in_transaction
 from groundwire.catalog.dialects import among, entries_of
 from groundwire.catalog.idempotency import redact_answers, settle
+from groundwire.catalog.rows import IS_STORED
 from groundwire.catalog.schema import documents, message_documents, messages, sessions, tombstones
 from groundwire.kernel import session as session_rules
 from groundwire.kernel.clock import epoch_ms, from_epoch_ms
-from groundwire.kernel.errors import (
-    AlreadyExistsError,
-    SessionExpiredError,
-    SessionHeadMovedError,
-    SessionNotFoundError,
-)
+from groundwire.kernel.errors import AlreadyExistsError, SessionNotFoundError
 from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.identifiers import ENTITY_SCOPE
 from groundwire.kernel.identity import Owner, current_identity
 from groundwire.kernel.session import (
-    CLOSED_STATES,
     WINDOW_MESSAGES,
     AnswerFilter,
     Role,
@@ -232,9 +227,7 @@ def count_quoting_messages(connection: Connection, tenant: str, document_ids: Se
 
 def gone_documents(connection: Connection, tenant: str, document_ids: Sequence[str]) -> list[str]:
     """Return those of the documents that were deleted for good."""
-    there = select(documents.c.document_id).where(
-        documents.c.tenant == tenant, (documents.c.live_generation > 0) | (documents.c.deleted_generation > 0)
-    )
+    there = select(documents.c.document_id).where(documents.c.tenant == tenant, IS_STORED)
     statement = select(tombstones.c.document_id).where(
         tombstones.c.tenant == tenant,
         among(tombstones.c.document_id, document_ids),
@@ -358,13 +351,9 @@ class Sessions(Aggregate):
             AlreadyExistsError: a message of the session, or another new one, has one of the ids.
         """
         session, key = self._require(connection, tenant, session_id)
-        if session.state in CLOSED_STATES:
-            reason = f"the session is {session.state.value.lower()}"
-            raise SessionExpiredError(reason, session_id=session.session_id)
+        session.refuse_closed()
         if session.head != expected_head:
-            raise SessionHeadMovedError(
-                "the session has newer messages", expected_head=expected_head, head=session.head
-            )
+            raise session.head_moved(expected_head)
         now = self._database.clock.now()
         session = moved(session, SessionState.ACTIVE, now)
         # Messages outside the window stay stored: their ids must not be reused, and a repeated request still gets their
@@ -426,9 +415,7 @@ class Sessions(Aggregate):
         place = messages.c.session_key == key, messages.c.sequence == question + 1
         earlier = connection.execute(select(messages).where(*place)).mappings().first()
         if earlier is not None and earlier["related_message_id"] != answer.related_message_id:
-            raise SessionHeadMovedError(
-                "the session has newer messages", expected_head=answer.related_message_id, head=session.head
-            )
+            raise session.head_moved(answer.related_message_id)
         if earlier is not None and earlier["message_id"] != replacing:
             raise AlreadyExistsError("the question has an answer", message_id=answer.related_message_id)
         same_id = messages.c.session_key == key, messages.c.message_id == answer.message_id

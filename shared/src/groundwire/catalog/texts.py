@@ -10,7 +10,7 @@ from groundwire.catalog.audit import Aggregate
 from groundwire.catalog.database import Database
 from groundwire.catalog.dialects import among
 from groundwire.catalog.encoding import encode_json
-from groundwire.catalog.rows import GenerationState, to_fields
+from groundwire.catalog.rows import IS_VISIBLE, GenerationState, to_fields
 from groundwire.catalog.schema import collections, documents, generations, text_pages, text_segments
 from groundwire.kernel.chunk import MAX_CHUNK_CHARS, Chunk
 from groundwire.kernel.document import DocumentFields
@@ -236,7 +236,7 @@ _PUBLISHED = (
     .where(
         documents.c.tenant == bindparam("tenant"),
         documents.c.document_id == bindparam("document_id"),
-        documents.c.live_generation > 0,
+        IS_VISIBLE,
         collections.c.name == bindparam("collection"),
         generations.c.state != GenerationState.PENDING.value,
     )

@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 from sqlalchemy import Connection, delete, func, insert, select
 
-from groundwire.catalog.database import Database, Storage, file_of, is_on_server
+from groundwire.catalog.database import Database, Storage
 from groundwire.catalog.dialects import BinaryJson, continue_keys, last_key, stored_word
 from groundwire.catalog.encoding import decode_json
 from groundwire.catalog.file_copy import copy_file
@@ -27,6 +27,7 @@ from groundwire.catalog.schema import (
     sessions,
 )
 from groundwire.catalog.sqlite import CatalogFile
+from groundwire.kernel.catalog_urls import file_of, is_on_server
 from groundwire.kernel.errors import PreconditionError, StoreMismatchError
 
 # Rows in memory at a time: a single row may hold the text of a whole document.

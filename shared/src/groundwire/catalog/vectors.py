@@ -48,6 +48,7 @@ from groundwire.kernel.embedder import EmbeddingIdentity, Vectors
 from groundwire.kernel.errors import DataLossError
 from groundwire.kernel.identity import current_identity
 from groundwire.kernel.vector_store import PointBatch
+from groundwire.kernel.vectors import unit_rows
 
 _IS_USED = (
     exists()
@@ -114,6 +115,17 @@ class VectorCache(Aggregate):
         """Return the known vectors by embedding hash: float32, shape (dimensions,), read-only."""
         given = {"digest": identity_digest, "hashes": encode_json(list(embedding_hashes))}
         return {row.embedding_hash: to_vector(row.vector) for row in self._database.rows(_VECTORS, given)}
+
+    def rows(self, identity_digest: str, embedding_hashes: Sequence[str]) -> Vectors:
+        """Return the vectors of all these hashes, row i for hash i.
+
+        Raises:
+            DataLossError: one is not stored.
+        """
+        known = self.get(identity_digest, embedding_hashes)
+        if not known.keys() >= set(embedding_hashes):
+            raise no_vector()
+        return np.stack([known[each] for each in embedding_hashes])
 
     def times(self, collection: Collection, embedding_hashes: Sequence[str]) -> dict[str, int | None]:
         """Return when the stored ones of some vectors were made, in milliseconds since 1970, by hash.
@@ -310,9 +322,13 @@ def lacks_vector(collection: Collection) -> ColumnElement[bool]:
     )
 
 
+def no_vector(what: str = "vector") -> DataLossError:
+    return DataLossError("a chunk has no stored vector; embed it again", what=what)
+
+
 def _to_batch(rows: Sequence[Any], dimensions: int) -> PointBatch:
     if any(row.vector is None for row in rows):
-        raise DataLossError("a chunk has no stored vector; embed it again", what="vector")
+        raise no_vector()
     if any(len(row.vector) != dimensions * _BYTES_PER_NUMBER for row in rows):
         raise DataLossError("a stored vector has the wrong length; embed the chunk again", what="vector")
     vectors = [to_vector(row.vector) for row in rows]
@@ -335,12 +351,6 @@ def unit_vectors_of(
     found, stored = read_vectors(connection, identity.digest, np.asarray(numbers, dtype=np.int64).tolist())
     rows = np.frombuffer(stored, dtype="<f4").astype(np.float32, copy=False).reshape(len(found), identity.dimensions)
     return np.array(found, dtype=np.int64), unit_rows(rows)
-
-
-def unit_rows(rows: Vectors) -> Vectors:
-    """Return the rows at length 1; rows of zeros stay."""
-    norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.asarray(rows / np.where(norms > 0.0, norms, 1.0), dtype=np.float32)
 
 
 class RecentVectors:

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Connection, FromClause, Select, and_, case
 from groundwire.catalog.database import Database
 from groundwire.catalog.dialects import elements_of, entries_of, first_type_of, list_of
 from groundwire.catalog.filters import Scopes, in_scopes
-from groundwire.catalog.rows import IS_LIVE, collection_row, live_generation_keys, to_collection
+from groundwire.catalog.rows import IS_LIVE, IS_VISIBLE, collection_row, live_generation_keys, to_collection
 from groundwire.catalog.schema import chunks, collections, documents, generations
 from groundwire.catalog.vectors import unit_vectors_of
 from groundwire.kernel.bounded_cache import BoundedCache
@@ -151,8 +151,7 @@ def _heading(name: str, seen: ColumnElement[bool]) -> Select[Any]:
 
 
 def _is_live(key: int, scopes: Scopes | None) -> ColumnElement[bool]:
-    of_collection = and_(documents.c.collection_key == key, documents.c.live_generation > 0)
-    return and_(of_collection, in_scopes(documents.c.document_key, scopes))
+    return and_(documents.c.collection_key == key, IS_VISIBLE, in_scopes(documents.c.document_key, scopes))
 
 
 _BYTES_PER_SECTION = 600

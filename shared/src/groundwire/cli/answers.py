@@ -9,27 +9,35 @@ from groundwire.api.answer.v1 import citation_pb2
 from groundwire.api.answer.v1 import grounding_pb2 as grounding_pb
 from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
 from groundwire.cli.citations import quoted_place
-from groundwire.cli.connection import all_items, connect
+from groundwire.cli.connection import connect
 from groundwire.cli.messages import grounding_json, shown_name
-from groundwire.cli.options import collection_option, input_argument, read_text, server_options
+from groundwire.cli.options import collection_option, input_argument, read_text, server_options, text_option
 from groundwire.cli.output import excerpt, print_line, print_list, print_text, printed_as_json
 from groundwire.cli.search import retrieval_options
+from groundwire.client.contract import Contract
+from groundwire.client.transport import all_items
 
 app = click.Group("answers", help="List and show stored answers.")
 _COLUMNS = ("time", "session", "answer", "stale", "question")
 
 
 @app.command("list")
-@click.option("--collection", "-c", default="", help="Only answers from this collection.")
-@click.option("--user", default="", help="Only answers in sessions of this user.")
-@click.option("--session", default="", help="Only answers of this session.")
+@text_option("--collection", "-c", help="Only answers from this collection.")
+@text_option("--user", help="Only answers in sessions of this user.")
+@text_option("--session", help="Only answers of this session.")
 @click.option("--stale", is_flag=True, help="Only answers whose sources have changed since or are gone.")
 @server_options
 def list_answers(collection: str, user: str, session: str, *, stale: bool) -> None:
     """List stored answers, newest first."""
     with connect() as client:
-        pages = all_items(
-            client.list_answers, "answers", collection=collection, user_id=user, session_id=session, stale=stale
+        pages = all_items.blocking(
+            client,
+            Contract.list_answers,
+            "answers",
+            collection=collection,
+            user_id=user,
+            session_id=session,
+            stale=stale,
         )
         answers = list(pages)
     rows = [

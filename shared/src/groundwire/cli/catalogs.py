@@ -26,6 +26,7 @@ from groundwire.cli.operations import fsck
 from groundwire.cli.options import is_json, json_option
 from groundwire.cli.output import counted, print_line, printed_as_json
 from groundwire.cli.server import announce, server_packages
+from groundwire.kernel.catalog_urls import below, is_on_server
 from groundwire.kernel.errors import DataLossError, InvalidRequestError, PreconditionError
 from groundwire.kernel.files import sync
 
@@ -43,7 +44,6 @@ _NOT_FOR_A_CHECK: Final = (
 )
 _SERVER: Final = re.compile(r"^[a-z+]+://")
 _URL: Final = re.compile(r"^[a-z+]+:")
-_POSTGRESQL: Final = ("postgresql:", "postgres:")
 
 _data_option = click.option(
     "--data",
@@ -71,7 +71,7 @@ def backup(folder: Path, data: Path, catalog: str) -> None:
     with _new_folder(folder) as part:
         # Before the copy: what is written while that is made may be missing from it.
         created = datetime.now(UTC).isoformat(timespec="seconds")
-        if source.startswith(_POSTGRESQL):
+        if is_on_server(source):
             _copy(source, f"sqlite:{part / _CATALOG}")
         else:
             copy_file(Path(source.removeprefix("sqlite:")), part / _CATALOG)
@@ -104,7 +104,7 @@ def restore(folder: Path, data: Path, catalog: str, no_check: bool) -> None:
         path = folder / name
         if not path.is_file() or _described(path) != described:
             raise DataLossError(f"{name} of the backup {str(folder)!r} has changed since it was written")
-    is_file = not catalog.startswith(_POSTGRESQL)
+    is_file = not is_on_server(catalog)
     if is_file and catalog != "sqlite:":
         raise InvalidRequestError.of("catalog", "a file is restored into the data folder: name that with --data")
     _refuse_used(data)
@@ -139,10 +139,10 @@ def copy(source: str, target: str) -> None:
 
     Vectors are in the catalog: a server that is started on the copy fills its vector store from it.
     """
-    if _URL.match(target) and not target.startswith(_POSTGRESQL):
+    if _URL.match(target) and not is_on_server(target):
         raise InvalidRequestError.of("--to", f"{target!r} is neither a folder nor postgresql://…")
-    given = source if source.startswith(_POSTGRESQL) else _url("sqlite:", Path(source))
-    if target.startswith(_POSTGRESQL):
+    given = source if is_on_server(source) else _url("sqlite:", Path(source))
+    if is_on_server(target):
         copied = _copy(given, target)
     else:
         with _new_folder(Path(target)) as part:
@@ -191,11 +191,10 @@ def _url(catalog: str, data: Path) -> str:
         InvalidRequestError: the setting is of another form.
         PreconditionError: it is a file, and there is none.
     """
-    if catalog.startswith(_POSTGRESQL):
-        return catalog
-    if not catalog.startswith("sqlite:"):
-        raise InvalidRequestError.of("catalog", f"{catalog!r} must have the form sqlite:FILE or postgresql://…")
-    file = data / (catalog.removeprefix("sqlite:") or _CATALOG)
+    url = below(data, catalog, _CATALOG, "catalog")
+    if is_on_server(url):
+        return url
+    file = Path(url.removeprefix("sqlite:"))
     if not file.is_file():
         raise PreconditionError(f"there is no {file.name} in {str(file.parent)!r}: name a data folder or a backup")
     return f"sqlite:{file.absolute()}"

@@ -1,27 +1,17 @@
-"""How commands reach the server: the connection, all pages of a list, documents by id or source."""
+"""How commands reach the server: the connection, and what to do without one."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
-from groundwire.api.common.v1.document_pb2 import DocumentReference
 from groundwire.cli.options import option_value
 from groundwire.client import GroundwireClient
 from groundwire.client.clients import tls_from_files, token_from_file
 from groundwire.client.transport import addresses
-from groundwire.kernel.errors import (
-    DeadlineError,
-    DocumentNotFoundError,
-    GroundwireError,
-    InvalidRequestError,
-    UnavailableError,
-)
-
-ResultT = TypeVar("ResultT")
+from groundwire.kernel.errors import DeadlineError, GroundwireError, UnavailableError
 
 # Short, because the failure itself is known already and a person waits for its reason.
 _PROBE_S = 1.0
-_PAGE_SIZE = 200
 
 
 def connection(timeout_s: float | None = None) -> dict[str, Any]:
@@ -80,30 +70,3 @@ def unreachable() -> str:
             except GroundwireError:  # such as that it has no such service: it answers
                 continue
     return ", ".join(silent)
-
-
-def all_items(call: Callable[..., Any], field: str, page_size: int = _PAGE_SIZE, **request: Any) -> Iterator[Any]:
-    """Yield what the pages of a list call have in `field`; a page is fetched when it is needed."""
-    token = ""
-    # A page may be empty and still have a successor, so only the token ends the list.
-    while True:
-        page = call(**request, page_size=page_size, page_token=token)
-        yield from getattr(page, field)
-        token = page.next_page_token
-        if not token:
-            return
-
-
-def by_id_or_source(document: str, call: Callable[[DocumentReference], ResultT]) -> ResultT:
-    """Return what `call` does with the document of this id, else with that of this source or alias.
-
-    Raises:
-        DocumentNotFoundError: there is neither; it names what was asked for.
-    """
-    try:
-        return call(DocumentReference(document_id=document))
-    except DocumentNotFoundError as error:
-        try:
-            return call(DocumentReference(source_uri=document))
-        except (DocumentNotFoundError, InvalidRequestError):
-            raise error from None

@@ -4,11 +4,11 @@ import shlex
 
 import click
 
-from groundwire.api.common.v1.document_pb2 import Document, DocumentReference
+from groundwire.api.common.v1.document_pb2 import DocumentReference
 from groundwire.api.ingest.v1 import deletion_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
-from groundwire.cli.connection import all_items, by_id_or_source, connect
+from groundwire.cli.connection import connect
 from groundwire.cli.fields import assign_fields, changed_names
 from groundwire.cli.operations import finished, no_wait_option
 from groundwire.cli.options import (
@@ -20,6 +20,7 @@ from groundwire.cli.options import (
     is_json,
     server_options,
     set_option,
+    text_option,
     unset_option,
     yes_option,
 )
@@ -34,6 +35,8 @@ from groundwire.cli.output import (
     print_message,
     printed_as_json,
 )
+from groundwire.client.contract import Contract
+from groundwire.client.transport import all_items, on_document
 from groundwire.client.values import filter_message, purge_filter
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 
@@ -48,7 +51,7 @@ document_argument = click.argument("document", metavar="DOCUMENT", help="Id or s
 @app.command("list")
 @collection_option
 @filter_option
-@click.option("--prefix", default="", help="Only documents whose source starts with this.")
+@text_option("--prefix", help="Only documents whose source starts with this.")
 @click.option("--deleted", is_flag=True, help="Include documents that were deleted but can be restored.")
 @server_options
 def list_documents(collection: str, filter_json: str | None, prefix: str, deleted: bool) -> None:
@@ -109,13 +112,8 @@ def update_document(
     request = pb.UpdateDocumentRequest(collection=collection)
     request.document.etag = etag
     assign_fields(request, request.document.fields, assignments, cleared, "fields.")
-
-    def update(reference: DocumentReference) -> Document:
-        request.reference.CopyFrom(reference)
-        return client.update_document.send(request).document
-
     with connect() as client:
-        changed = by_id_or_source(document, update)
+        changed = on_document.blocking(client, Contract.update_document, request, document).document
     if not printed_as_json(changed):
         print_line(f"updated {changed.source_uri}: {changed_names(request)}")
 
@@ -128,12 +126,9 @@ def update_document(
 @server_options
 def delete_document(document: str, collection: str, purge: bool, etag: str) -> None:
     """Delete a document, which can be restored; with --purge for good, and print what each store removed."""
-
-    def delete(reference: DocumentReference) -> deletion_pb2.DeletionReceipt:
-        return client.delete_document(collection=collection, reference=reference, purge=purge, etag=etag).receipt
-
+    request = pb.DeleteDocumentRequest(collection=collection, purge=purge, etag=etag)
     with connect() as client:
-        receipt = by_id_or_source(document, delete)
+        receipt = on_document.blocking(client, Contract.delete_document, request, document).receipt
     if printed_as_json(receipt):
         return
     if receipt.purged:
@@ -163,12 +158,9 @@ def show_receipt(name: str, receipt: deletion_pb2.DeletionReceipt) -> None:
 @server_options
 def restore_document(document: str, collection: str, etag: str) -> None:
     """Bring back a document that was deleted softly; `docs list --deleted` shows which were."""
-
-    def restore(reference: DocumentReference) -> Document:
-        return client.restore_document(collection=collection, reference=reference, etag=etag).document
-
+    request = pb.RestoreDocumentRequest(collection=collection, etag=etag)
     with connect() as client:
-        restored = by_id_or_source(document, restore)
+        restored = on_document.blocking(client, Contract.restore_document, request, document).document
     if not printed_as_json(restored):
         print_line(f"restored {restored.source_uri}: {counted(restored.chunk_count, 'chunk')}")
 
@@ -233,7 +225,9 @@ def list_chunks(collection: str, document: str, filter_json: str | None) -> None
         reference = None
         if document:
             reference = DocumentReference(document_id=client.collection(collection).document(document).document_id)
-        pages = all_items(client.list_chunks, "chunks", collection=collection, reference=reference, filter=condition)
+        pages = all_items.blocking(
+            client, Contract.list_chunks, "chunks", collection=collection, reference=reference, filter=condition
+        )
         chunks = list(pages)
     rows = []
     for chunk in chunks:

@@ -22,6 +22,7 @@ from groundwire.cli.options import (
     etag_option,
     server_options,
     set_option,
+    text_option,
     unset_option,
     yes_option,
 )
@@ -65,7 +66,7 @@ contradicts_option = click.option("--contradicts", multiple=True, metavar="ID", 
 @click.argument("text", help="What to remember.")
 @collection_option
 @type_option
-@click.option("--id", "record_id", default="", help="Id; one that exists is replaced. Made by the server if not given.")
+@text_option("--id", "record_id", help="Id; one that exists is replaced. Made by the server if not given.")
 @entity_option
 @click.option("--importance", help="From 1 (low) to 5 (critical); 3 if not given.")
 @click.option("--kind", help="fact, preference, pattern, note or decision; note if not given.")
@@ -179,7 +180,7 @@ def search_memories(
 @app.command("context")
 @click.argument("query", metavar="TEXT", help="What the user says.")
 @collection_option
-@click.option("--conversation", default="", help="Conversation whose latest turns and summaries are included.")
+@text_option("--conversation", help="Conversation whose latest turns and summaries are included.")
 @click.option("--entity", help="Entity whose records are included; global ones if not given.")
 @click.option("--include-global", is_flag=True, help="Include global records too.")
 @click.option("--max-tokens", type=COUNT, help="Maximum number of tokens of all texts together.")

@@ -1,6 +1,5 @@
 """Turns messages of the contract into the plain JSON that the command line prints."""
 
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from google.protobuf.descriptor import EnumDescriptor
@@ -12,6 +11,7 @@ from groundwire.api.common.v1 import degraded_stage_pb2, search_mode_pb2
 from groundwire.api.common.v1.metadata_value_pb2 import MetadataValue
 from groundwire.api.retrieve.v1 import retrieve_service_pb2
 from groundwire.client.values import enum_name, plain_metadata, plain_value
+from groundwire.kernel.clock import from_epoch_ms
 from groundwire.kernel.filter_parsing import filter_to_json
 from groundwire.kernel.filters import ALIASES, BUILT_IN_FIELDS, FieldKind
 from groundwire.rpc.filter_messages import parse_filter_message
@@ -76,8 +76,11 @@ def _with_times(condition: Any, *, is_time: bool = False) -> Any:
     if isinstance(condition, list):
         return [_with_times(each, is_time=is_time) for each in condition]
     if is_time and isinstance(condition, int) and not isinstance(condition, bool):
-        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=condition)
-        return moment.isoformat(timespec="milliseconds" if condition % 1000 else "seconds").replace("+00:00", "Z")
+        return (
+            from_epoch_ms(condition)
+            .isoformat(timespec="milliseconds" if condition % 1000 else "seconds")
+            .replace("+00:00", "Z")
+        )
     return condition
 
 

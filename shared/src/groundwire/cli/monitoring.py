@@ -11,11 +11,13 @@ from grpc_health.v1.health_pb2 import HealthCheckResponse
 
 from groundwire.api.ingest.v1 import maintenance_service_pb2
 from groundwire.api.retrieve.v1 import stats_pb2
-from groundwire.cli.connection import all_items, connect
+from groundwire.cli.connection import connect
 from groundwire.cli.messages import message_json, milliseconds
-from groundwire.cli.options import COUNT, is_json, server_options
+from groundwire.cli.options import COUNT, is_json, server_options, text_option
 from groundwire.cli.output import counted, print_fields, print_json, print_line, print_table, printed_as_json
 from groundwire.client import GroundwireClient
+from groundwire.client.contract import Contract
+from groundwire.client.transport import all_items
 from groundwire.kernel.errors import GroundwireError, InvalidRequestError, NotFoundError, UnavailableError
 
 _PAGE_SIZE = 200
@@ -95,7 +97,7 @@ def show_housekeeping(housekeeping: maintenance_service_pb2.GetHousekeepingRespo
 
 
 @click.command()
-@click.option("--collection", "-c", default="", help="Only searches in this collection.")
+@text_option("--collection", "-c", help="Only searches in this collection.")
 @click.option("--window", type=float, help="Only searches of the last N seconds, at most 3600.")
 @server_options
 def pipeline(collection: str, window: float | None) -> None:
@@ -124,7 +126,7 @@ def pipeline(collection: str, window: float | None) -> None:
 
 
 @click.command()
-@click.option("--collection", "-c", default="", help="Only queries of this collection.")
+@text_option("--collection", "-c", help="Only queries of this collection.")
 @click.option("-n", "--count", type=COUNT, default=20, help="Most entries to show.")
 @click.option("--since", metavar="TIME", help="Only queries from this time on; in UTC unless it has an offset.")
 @click.option("--until", metavar="TIME", help="Only queries before this time; in UTC unless it has an offset.")
@@ -133,8 +135,9 @@ def logs(collection: str, count: int, since: str | None, until: str | None) -> N
     """Show logged queries, newest first."""
     start, end = _timestamp(since, "--since"), _timestamp(until, "--until")
     with connect() as client:
-        pages = all_items(
-            client.list_query_logs,
+        pages = all_items.blocking(
+            client,
+            Contract.list_query_logs,
             "logs",
             page_size=min(count, _PAGE_SIZE),
             collection=collection,
@@ -168,12 +171,12 @@ def _shown_time(message: Timestamp) -> str:
 
 
 @click.command()
-@click.option("--collection", "-c", default="", help="Collection to show in detail; all in short if not given.")
+@text_option("--collection", "-c", help="Collection to show in detail; all in short if not given.")
 @server_options
 def stats(collection: str) -> None:
     """Show statistics of live documents and chunks, counted in the catalog."""
     with connect() as client:
-        listed = list(all_items(client.list_stats, "stats", collection=collection))
+        listed = list(all_items.blocking(client, Contract.list_stats, "stats", collection=collection))
     if printed_as_json(listed):
         return
     if collection:

@@ -8,12 +8,14 @@ from google.longrunning import operations_pb2
 from google.protobuf.message import Message
 
 from groundwire.api.ingest.v1 import maintenance_service_pb2 as pb
-from groundwire.cli.connection import all_items, connect
+from groundwire.cli.connection import connect
 from groundwire.cli.messages import message_json
-from groundwire.cli.options import collection_option, is_json, server_options
+from groundwire.cli.options import collection_option, is_json, server_options, text_option
 from groundwire.cli.output import ProgressBar, counted, print_fields, print_line, print_list, printed_as_json
 from groundwire.client import GroundwireClient
+from groundwire.client.contract import Contract
 from groundwire.client.long_running import metadata_of, wait_for
+from groundwire.client.transport import all_items
 from groundwire.kernel.errors import GroundwireError
 from groundwire.rpc.error_status import from_status
 
@@ -59,7 +61,7 @@ def finished(
 def list_operations() -> None:
     """List operations, newest first."""
     with connect() as client:
-        pages = all_items(client.list_operations, "operations", name="operations")
+        pages = all_items.blocking(client, Contract.list_operations, "operations", name="operations")
         operations = [_operation_json(operation) for operation in pages]
     rows = [
         (each["name"], each["method"], each["collection"] or "all", each["state"], each["create_time"])
@@ -135,7 +137,7 @@ def _build(method: str, collection: str, *, no_wait: bool) -> None:
 
 
 @click.command()
-@click.option("--collection", "-c", default="", help="Collection to check; all and what they share if not given.")
+@text_option("--collection", "-c", help="Collection to check; all and what they share if not given.")
 @click.option("--repair", is_flag=True, help="Repair vectors and indexes from the catalog.")
 @no_wait_option
 @server_options

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -33,7 +34,9 @@ class WholeNumber(click.types.IntParamType):
 
 INT32, INT64, COUNT = WholeNumber(32), WholeNumber(64), WholeNumber(32, least=1)
 collection_option = click.option("--collection", "-c", required=True, help="Collection to use.")
-etag_option = click.option("--etag", default="", help="Change it only if it still has this etag.")
+# The help names no default where it is an empty text.
+text_option = partial(click.option, default="", show_default=False)
+etag_option = text_option("--etag", help="Change it only if it still has this etag.")
 filter_option = click.option(
     "--filter", "filter_json", help='Filter as JSON, such as {"chapter": "Traits"}; see docs/reference/filters.md.'
 )

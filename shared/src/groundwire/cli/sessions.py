@@ -8,9 +8,9 @@ import click
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.answer.v1 import session_pb2
 from groundwire.api.common.v1 import role_pb2
-from groundwire.cli.connection import all_items, connect
+from groundwire.cli.connection import connect
 from groundwire.cli.messages import answer_json, message_json, shown_name
-from groundwire.cli.options import collection_option, is_json, server_options
+from groundwire.cli.options import collection_option, is_json, server_options, text_option
 from groundwire.cli.output import (
     counted,
     error_json,
@@ -22,6 +22,8 @@ from groundwire.cli.output import (
     printed_as_json,
 )
 from groundwire.cli.search import show_generation, show_places, streamed
+from groundwire.client.contract import Contract
+from groundwire.client.transport import all_items
 from groundwire.kernel.errors import InvalidRequestError
 
 app = click.Group("sessions", help="List, show, end and delete sessions.")
@@ -31,8 +33,8 @@ session_argument = click.argument("session_id", metavar="ID", help="Id of the se
 
 
 @app.command("list")
-@click.option("--collection", "-c", default="", help="Only sessions about this collection.")
-@click.option("--user", default="", help="Only sessions of this user.")
+@text_option("--collection", "-c", help="Only sessions about this collection.")
+@text_option("--user", help="Only sessions of this user.")
 @click.option(
     "--label",
     "labels",
@@ -49,7 +51,9 @@ def list_sessions(collection: str, user: str, labels: tuple[str, ...]) -> None:
         raise click.BadParameter(f"{wrong!r} is not KEY=VALUE", param_hint="--label")
     with connect() as client:
         by_label = {key: value for key, _, value in pairs}
-        pages = all_items(client.list_sessions, "sessions", collection=collection, user_id=user, labels=by_label)
+        pages = all_items.blocking(
+            client, Contract.list_sessions, "sessions", collection=collection, user_id=user, labels=by_label
+        )
         sessions = list(pages)
     rows = [
         (
@@ -81,7 +85,7 @@ def get_session(session_id: str) -> None:
 def list_messages(session_id: str) -> None:
     """Show all messages of a session, oldest first."""
     with connect() as client:
-        messages = list(all_items(client.list_messages, "messages", session_id=session_id))
+        messages = list(all_items.blocking(client, Contract.list_messages, "messages", session_id=session_id))
     if printed_as_json(messages):
         return
     for message in messages:
@@ -105,7 +109,7 @@ def end_session(session_id: str) -> None:
 
 @app.command("delete")
 @click.argument("session_id", metavar="[ID]", default="", help="Id of the session.")
-@click.option("--user", default="", help="Delete all sessions of this user instead.")
+@text_option("--user", help="Delete all sessions of this user instead.")
 @server_options
 def delete_session(session_id: str, user: str) -> None:
     """Delete a session with all its messages, or all sessions of a user, for good."""
@@ -128,17 +132,14 @@ _NEW = "new"
 
 @click.command()
 @collection_option
-@click.option("--session", "session_id", default="", help="Session to continue; a new one begins if not given.")
-@click.option("--user", default="", help="User of the new session; `sessions delete --user` deletes it.")
-@click.option(
+@text_option("--session", "session_id", help="Session to continue; a new one begins if not given.")
+@text_option("--user", help="User of the new session; `sessions delete --user` deletes it.")
+@text_option(
     "--conversation",
-    default="",
     metavar="ID",
     help="Record the new session in this conversation, conv-…; `new` begins one and prints its id.",
 )
-@click.option(
-    "--scope", default="", help="With --conversation: global or entity:NAME; the scope of --user if not given."
-)
+@text_option("--scope", help="With --conversation: global or entity:NAME; the scope of --user if not given.")
 @server_options
 def chat(collection: str, session_id: str, user: str, conversation: str, scope: str) -> None:
     """Ask questions one after another in a session.

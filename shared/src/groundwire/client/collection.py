@@ -4,11 +4,11 @@ Every method is written once and is blocking in `Collection`, awaited in `AsyncC
 """
 
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final, TypeVar, Unpack
+from typing import Any, Final, Unpack
 
 from google.longrunning import operations_pb2
 
@@ -49,22 +49,19 @@ from groundwire.client.transport import (
     StreamOperation,
     SyncCaller,
     Transport,
-    paged_items,
+    all_items,
+    on_document,
 )
 from groundwire.client.uploads import UNARY_BYTES, ingest_files, put_chunks, upload
 from groundwire.client.values import Fields, FilterJson, fields_message, filter_message, named_value, purge_filter
 from groundwire.kernel.errors import (
     CollectionNotFoundError,
     DataLossError,
-    DocumentNotFoundError,
     GroundwireError,
     InvalidRequestError,
 )
 from groundwire.rpc.error_status import from_status
 
-ResultT = TypeVar("ResultT")
-
-_PAGE_SIZE: Final = 200
 # As many as one call takes.
 _SPANS: Final = 1000
 
@@ -544,14 +541,15 @@ class CollectionOperations(Operations, RecordOperations):
             for document in client.collection("handbook").documents(filter={"year": 2024}):
                 print(document.source, document.chunk_count)
         """
-        request = library_pb.ListDocumentsRequest(
+        async for message in all_items.awaited(
+            self,
+            Contract.list_documents,
+            "documents",
             collection=self.name,
             filter=filter_message(filter),
             source_prefix=source_prefix,
             include_deleted=include_deleted,
-            page_size=_PAGE_SIZE,
-        )
-        async for message in paged_items(self._transport, Contract.list_documents, request, "documents"):
+        ):
             yield Document.of(message)
 
     @Operation
@@ -588,12 +586,8 @@ class CollectionOperations(Operations, RecordOperations):
             handbook.ingest_text("To be forgotten.", source="old.md")
             print(handbook.delete_document("old.md").document_count)
         """
-
-        async def delete(named: document_pb2.DocumentReference) -> Deletion:
-            request = pb.DeleteDocumentRequest(collection=self.name, reference=named, purge=purge)
-            return Deletion.of((await self._transport.send(Contract.delete_document, request)).receipt)
-
-        return await _by_id_or_source(reference, delete)
+        request = pb.DeleteDocumentRequest(collection=self.name, purge=purge)
+        return Deletion.of((await on_document.awaited(self, Contract.delete_document, request, reference)).receipt)
 
     @Operation
     async def restore_document(self, reference: str) -> Document:
@@ -608,12 +602,8 @@ class CollectionOperations(Operations, RecordOperations):
             handbook.delete_document("notes.md")
             print(handbook.restore_document("notes.md").source)
         """
-
-        async def restore(named: document_pb2.DocumentReference) -> Document:
-            request = pb.RestoreDocumentRequest(collection=self.name, reference=named)
-            return Document.of((await self._transport.send(Contract.restore_document, request)).document)
-
-        return await _by_id_or_source(reference, restore)
+        request = pb.RestoreDocumentRequest(collection=self.name)
+        return Document.of((await on_document.awaited(self, Contract.restore_document, request, reference)).document)
 
     @Operation
     async def purge(
@@ -662,11 +652,11 @@ class CollectionOperations(Operations, RecordOperations):
         return await upload(self._transport, file, pb.UploadHeader(**said), report)
 
     async def _find(self, reference: str) -> document_pb2.Document:
-        async def find(named: document_pb2.DocumentReference) -> document_pb2.Document:
-            request = library_pb.GetDocumentRequest(collection=self.name, reference=named)
-            return (await self._transport.send(Contract.get_document, request)).document
-
-        return await _by_id_or_source(reference, find)
+        request = library_pb.GetDocumentRequest(collection=self.name)
+        found: library_pb.GetDocumentResponse = await on_document.awaited(
+            self, Contract.get_document, request, reference
+        )
+        return found.document
 
     def _question(
         self,
@@ -707,8 +697,7 @@ class ClientOperations(Operations):
             for info in client.collections():
                 print(info.name, info.document_count)
         """
-        request = collections_pb.ListCollectionsRequest(page_size=_PAGE_SIZE)
-        async for message in paged_items(self._transport, Contract.list_collections, request, "collections"):
+        async for message in all_items.awaited(self, Contract.list_collections, "collections"):
             yield CollectionInfo.of(message)
 
     @Operation
@@ -762,19 +751,6 @@ class ClientOperations(Operations):
             client.put_chunks(header, [ReadyChunk(content="A span has a start and an end.", sequence_num=0)])
         """
         return await put_chunks(self._transport, header, chunks, text, timeout_s)
-
-
-async def _by_id_or_source(
-    reference: str, call: Callable[[document_pb2.DocumentReference], Awaitable[ResultT]]
-) -> ResultT:
-    """Return what `call` does with the document of this id, else with that of this source."""
-    try:
-        return await call(document_pb2.DocumentReference(document_id=reference))
-    except DocumentNotFoundError as error:
-        try:
-            return await call(document_pb2.DocumentReference(source_uri=reference))
-        except (DocumentNotFoundError, InvalidRequestError):
-            raise error from None
 
 
 def _options(

@@ -15,7 +15,7 @@ from groundwire.api.ingest.v1 import record_service_pb2 as pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as retrieve_pb
 from groundwire.client.contract import Contract
 from groundwire.client.results import Deletion, Hit, SearchResults, joined, time_of
-from groundwire.client.transport import Caller, Operation, StreamOperation, paged_items
+from groundwire.client.transport import Caller, Operation, StreamOperation, all_items
 from groundwire.client.values import (
     FilterJson,
     MetadataValue,
@@ -32,7 +32,6 @@ from groundwire.kernel.errors import FieldViolation, GroundwireError, InvalidReq
 from groundwire.kernel.identifiers import ENTITY_SCOPE, GLOBAL_SCOPE
 from groundwire.rpc.error_status import from_status
 
-_PAGE_SIZE: Final = 100
 # As many as one call takes.
 _BATCH_RECORDS: Final = 100
 # A batch of this size is sent; with its last record it stays below the 4 MiB that servers take.
@@ -371,15 +370,15 @@ class RecordOperations(Caller):
     async def _list(
         self, condition: FilterJson | None, order_by: str = "", *, include_deleted: bool
     ) -> AsyncGenerator[Record, None]:
-        request = pb.ListRecordsRequest(
+        async for message in all_items.awaited(
+            self,
+            Contract.list_records,
+            "records",
             collection=self.name,
             filter=filter_message(condition),
+            order_by=named_value("order_by", pb.RecordOrder, order_by) if order_by else None,
             include_deleted=include_deleted,
-            page_size=_PAGE_SIZE,
-        )
-        if order_by:
-            request.order_by = named_value("order_by", pb.RecordOrder, order_by)
-        async for message in paged_items(self._transport, Contract.list_records, request, "records"):
+        ):
             yield Record.of(message)
 
     @Operation

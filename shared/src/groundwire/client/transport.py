@@ -29,7 +29,7 @@ import grpc
 from google.protobuf.message import Message
 
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
-from groundwire.kernel.errors import CallCancelledError, InvalidRequestError
+from groundwire.kernel.errors import CallCancelledError, DocumentNotFoundError, InvalidRequestError
 from groundwire.rpc.error_status import from_rpc_error
 from groundwire.rpc.methods import DeadlineTable
 
@@ -364,19 +364,6 @@ Transport: TypeAlias = SyncTransport | AsyncTransport
 """What coroutines for both kinds of client send their calls with."""
 
 
-async def paged_items(
-    transport: Transport, call: "UnaryCall[..., Any, Any]", request: Any, field: str
-) -> AsyncGenerator[Any, None]:
-    """Yield what the pages of a list call have in `field`; a page is fetched when it is needed."""
-    while True:
-        page = await transport.send(call, request)
-        for item in getattr(page, field):
-            yield item
-        if not page.next_page_token:
-            return
-        request.page_token = page.next_page_token
-
-
 # Methods that are written once
 
 
@@ -495,3 +482,40 @@ def _finish(coroutine: Any) -> Any:
     except StopIteration as done:
         return done.value
     raise RuntimeError("a coroutine of a blocking client was suspended")
+
+
+_PAGE_SIZE: Final = 200
+
+
+@StreamOperation
+async def all_items(
+    client: Caller, /, call: "UnaryCall[..., Any, Any]", field: str, **request: Any
+) -> AsyncGenerator[Any, None]:
+    """Yield what the pages of a list call have in `field`; a page is fetched when it is needed."""
+    asked = call.request(**{"page_size": _PAGE_SIZE, **request})
+    # A page may be empty and still have a successor, so only the token ends the list.
+    while True:
+        page = await client._transport.send(call, asked)  # noqa: SLF001 - it is part of the client
+        for item in getattr(page, field):
+            yield item
+        if not page.next_page_token:
+            return
+        asked.page_token = page.next_page_token
+
+
+@Operation
+async def on_document(client: Caller, /, call: "UnaryCall[..., Any, Any]", request: Any, document: str) -> Any:
+    """Send a request that concerns the document of this id, else that of this source or alias.
+
+    Raises:
+        DocumentNotFoundError: there is neither; it names what was asked for.
+    """
+    request.reference.document_id = document
+    try:
+        return await client._transport.send(call, request)  # noqa: SLF001 - see above
+    except DocumentNotFoundError as error:
+        request.reference.source_uri = document
+        try:
+            return await client._transport.send(call, request)  # noqa: SLF001 - see above
+        except (DocumentNotFoundError, InvalidRequestError):
+            raise error from None

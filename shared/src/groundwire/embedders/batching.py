@@ -14,12 +14,13 @@ from typing import Final
 
 import numpy as np
 
-from groundwire.embedders.model import Engine, Frame, LanguageModel, pad, unit_rows
+from groundwire.embedders.model import Engine, Frame, LanguageModel, pad
 from groundwire.embedders.tokenization import ModelTokenizer, TokenIds
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import GroundwireError, UnavailableError
 from groundwire.kernel.latencies import Step
+from groundwire.kernel.vectors import unit_rows
 
 _LOG = logging.getLogger(__name__)
 

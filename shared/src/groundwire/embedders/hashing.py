@@ -9,10 +9,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from groundwire.embedders.model import PROBE_TEXTS, probe_digest, unit_rows
+from groundwire.embedders.model import PROBE_TEXTS, probe_digest
 from groundwire.embedders.tokenization import ModelTokenizer, check_unicode
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import EmbeddingIdentity, TokenizerDefinition, TokenizerFormat, Vectors
+from groundwire.kernel.vectors import unit_rows
 
 # Each word falls on four dimensions, so that two words rarely look alike.
 _PARTS_PER_WORD = 4

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from groundwire.embedders.tokenization import TokenIds
 from groundwire.kernel.embedder import EmbeddingIdentity, TokenizerDefinition, Vectors
+from groundwire.kernel.vectors import unit_rows
 
 PROVIDER: Final = "sentence-transformers"
 """Of every model here, whatever runs it: engines of the same weights share one identity."""
@@ -99,13 +100,6 @@ def pad(sequences: list[TokenIds], pad_id: int) -> tuple[NDArray[np.int64], NDAr
         input_ids[row, : len(sequence)] = sequence
         attention_mask[row, : len(sequence)] = 1
     return input_ids, attention_mask
-
-
-def unit_rows(vectors: Vectors) -> Vectors:
-    """Return the rows at length 1; float32. A row without direction stays 0."""
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    result: Vectors = (vectors / np.maximum(norms, np.float32(1e-12))).astype(np.float32, copy=False)
-    return result
 
 
 def embed_directly(engine: Engine, model: LanguageModel, sequences: list[TokenIds]) -> Vectors:

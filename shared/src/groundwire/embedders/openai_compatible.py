@@ -14,11 +14,12 @@ from typing import Any, Final
 import httpx
 import numpy as np
 
-from groundwire.embedders.model import PROBE_TEXTS, probe_digest, unit_rows
+from groundwire.embedders.model import PROBE_TEXTS, probe_digest
 from groundwire.embedders.tokenization import ModelTokenizer, check_unicode
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import EmbeddingIdentity, TokenizerDefinition, TokenizerFormat, Vectors
 from groundwire.kernel.errors import DeadlineError, PreconditionError, UnavailableError
+from groundwire.kernel.vectors import unit_rows
 
 _LOG = logging.getLogger(__name__)
 

@@ -20,13 +20,13 @@ from groundwire.embedders.model import (
     cosines,
     embed_directly,
     probe_digest,
-    unit_rows,
 )
 from groundwire.embedders.model_files import ModelFiles
 from groundwire.embedders.openvino_engine import import_openvino
 from groundwire.embedders.tokenization import ModelTokenizer
 from groundwire.kernel.embedder import EmbeddingIdentity, TokenizerDefinition, TokenizerFormat, Vectors
 from groundwire.kernel.errors import InvalidRequestError, MissingExtraError, PreconditionError
+from groundwire.kernel.vectors import unit_rows
 
 _FALLBACK_MAX_TOKENS = 512
 # The names under which the library's `encode_document` looks for a prompt, in its order.

@@ -24,7 +24,7 @@ GroundwireError
 `groundwire.rpc.error_status` holds the one table from these classes to gRPC codes.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -103,6 +103,13 @@ def collected(violations: list[FieldViolation]) -> Iterator[None]:
         yield
     except InvalidRequestError as error:
         violations += error.violations
+
+
+def refuse_broken(prefix: str, rules: Iterable[tuple[str, bool]]) -> None:
+    """Raise InvalidRequestError naming every rule that does not hold; a rule begins with the name of its field."""
+    broken = [rule.partition(" ") for rule, holds in rules if not holds]
+    if broken:
+        raise InvalidRequestError([FieldViolation(f"{prefix}{name}", said) for name, _, said in broken])
 
 
 class InvalidFilterError(InvalidRequestError):

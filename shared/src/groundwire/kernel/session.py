@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final, Generic, TypeVar
 
+from groundwire.kernel.errors import SessionExpiredError, SessionHeadMovedError
 from groundwire.kernel.identity import NO_OWNER, Owner
 
 MessageT = TypeVar("MessageT")
@@ -21,8 +22,6 @@ class SessionState(StrEnum):
     ENDED = "ENDED"
 
 
-CLOSED_STATES: Final = frozenset({SessionState.EXPIRED, SessionState.ENDED})
-"""States in which a session takes no more questions."""
 WINDOW_MESSAGES: Final = 10
 """Most messages of a window (requirement S4-30)."""
 MAX_TRANSITIONS: Final = 50
@@ -84,7 +83,21 @@ class Session(Generic[MessageT]):
 
     @property
     def is_closed(self) -> bool:
-        return self.state in CLOSED_STATES
+        """Return whether it takes no more questions."""
+        return self.state in {SessionState.EXPIRED, SessionState.ENDED}
+
+    def refuse_closed(self) -> None:
+        """Return if it takes questions.
+
+        Raises:
+            SessionExpiredError: it was idle for too long or was ended.
+        """
+        if self.is_closed:
+            raise SessionExpiredError(f"the session is {self.state.value.lower()}", session_id=self.session_id)
+
+    def head_moved(self, expected: str) -> SessionHeadMovedError:
+        """Return the error of whoever expected another newest message, by its id."""
+        return SessionHeadMovedError("the session has newer messages", expected_head=expected, head=self.head)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ errors after the first streamed message, and cancellation while a slow reader ta
 """
 
 import asyncio
-import random
 import re
 import time
 from collections.abc import Iterable, Mapping
@@ -23,6 +22,7 @@ from groundwire.kernel.errors import (
     ExhaustedError,
     QuotaExceededError,
 )
+from groundwire.kernel.identifiers import quick_id
 from groundwire.kernel.identity import NOBODY, Identity
 from groundwire.kernel.latencies import Latencies
 from groundwire.rpc.access import Access
@@ -134,8 +134,7 @@ class CallPath(grpc.GenericRpcHandler):
         request_id = sent.get(REQUEST_ID_KEY, "")
         authorization, user_agent = sent.get(AUTHORIZATION_KEY, ""), sent.get(_USER_AGENT_KEY, "")
         if not _REQUEST_ID.fullmatch(request_id):
-            # It only names the call and need not be secure; the system's generator would release the interpreter lock.
-            request_id = f"{random.getrandbits(128):032x}"
+            request_id = quick_id()
         # The caller's deadline, but never more than the server's limit for the method.
         caller_s: float | None = context.time_remaining()
         if limit_s is None or (caller_s is not None and caller_s < limit_s):

@@ -108,16 +108,6 @@ class InProcessContext:
         self.messages: asyncio.Queue[Any] = asyncio.Queue()
         self._room = asyncio.Semaphore(_QUEUED_MESSAGES)
 
-    def invocation_metadata(self) -> tuple[tuple[str, str | bytes], ...]:
-        return tuple(self.metadata.items())
-
-    def time_remaining(self) -> float | None:
-        """Return the seconds left, or None without a deadline."""
-        return self.budget.remaining_s()
-
-    def set_trailing_metadata(self, trailing_metadata: Metadata) -> None:
-        """Do nothing: no caller in the process reads trailers."""
-
     async def write(self, message: Any) -> None:
         """Send a message; waits while 16 are unread."""
         await self._room.acquire()

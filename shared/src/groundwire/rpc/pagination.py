@@ -7,7 +7,7 @@ import json
 import os
 import secrets
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -78,10 +78,6 @@ class PageTokens:
             raise _invalid()
         return tuple(json.loads(body))
 
-    def next_token(self, position: Position | None, *, tenant: str, request: Message) -> str:
-        """Return the token of the next page, empty when there is none."""
-        return "" if position is None else self.issue(position, tenant=tenant, request=request)
-
     def begin(self, request: Any, *, maximum: int = MAX_PAGE_SIZE) -> tuple[Position | None, int]:
         """Return where the page that the current call asks for begins, None at the start, and how many rows to read.
 
@@ -121,15 +117,16 @@ class PageTokens:
         `entries` are the messages of a page that may be too large, each with its position; not all may be taken.
         `next_position` is where the page after all of them begins, None when they are the last.
         """
-        messages: list[MessageT] = []
-        total, last = 0, next_position
-        for message, position in entries:
-            total += message.ByteSize() + _FRAMING_BYTES
-            if messages and total > MAX_PAGE_BYTES:
-                return messages, self.next_token(last, tenant=tenant, request=request)
-            messages.append(message)
-            last = position
-        return messages, self.next_token(next_position, tenant=tenant, request=request)
+        positions: list[Position] = []
+
+        def noted() -> Iterator[MessageT]:
+            for message, position in entries:
+                positions.append(position)
+                yield message
+
+        messages = as_many_as_fit(noted())
+        following = positions[len(messages) - 1] if len(positions) > len(messages) else next_position
+        return messages, "" if following is None else self.issue(following, tenant=tenant, request=request)
 
     def _mac(self, body: bytes, tenant: str, request: Message) -> bytes:
         scope = type(request)()

@@ -1,6 +1,7 @@
 """The kinds of value that metadata fields hold, checked the same way in every schema."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
@@ -31,10 +32,8 @@ def now() -> datetime:
 def parse_time(value: Any) -> datetime:
     """Return the UTC time of an aware datetime, or of ISO 8601 text with an offset; ValueError for anything else."""
     if isinstance(value, str):
-        try:
+        with suppress(ValueError):
             value = datetime.fromisoformat(value)
-        except ValueError:
-            raise ValueError("must be a time in ISO 8601, like 2025-12-16T06:00:00+00:00") from None
     if not isinstance(value, datetime):
         raise ValueError(  # noqa: TRY004 - pydantic collects ValueError only
             "must be a time in ISO 8601, like 2025-12-16T06:00:00+00:00"

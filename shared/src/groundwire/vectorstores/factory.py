@@ -41,13 +41,13 @@ def open_vector_store(
     """
     # Each engine is imported only when it is the one asked for: they are heavy, and most are not installed.
     if url.startswith(("qdrant://", "qdrants://")):
-        from groundwire.vectorstores.qdrant_server import QdrantServerVectorStore, parse_options  # noqa: PLC0415
+        from groundwire.vectorstores.qdrant_server import QdrantAddress, QdrantServerVectorStore  # noqa: PLC0415
 
-        return QdrantServerVectorStore(parse_options(url, api_key))
+        return QdrantServerVectorStore(QdrantAddress.parse(url, api_key))
     if url.startswith(("chroma+http://", "chroma+https://")):
         from groundwire.vectorstores.chroma import server_store as chroma_server  # noqa: PLC0415
 
-        return chroma_server.ChromaServerVectorStore(chroma_server.parse_options(url, api_key))
+        return chroma_server.ChromaServerVectorStore(chroma_server.ChromaAddress.parse(url, api_key))
     scheme, colon, rest = url.partition(":")
     folder = data_dir / (rest or _DEFAULT_FOLDER)
     match scheme + colon:

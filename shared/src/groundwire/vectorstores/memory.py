@@ -11,10 +11,11 @@ from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import CollectionNotFoundError
 from groundwire.kernel.filters import Filter, Payload, matches
 from groundwire.kernel.vector_store import PointBatch, ScoredPoint
+from groundwire.kernel.vectors import unit_rows
 from groundwire.vectorstores.points import (
     check_points,
     check_query,
-    check_same_dimensions,
+    check_same,
     checked_dimensions,
     checked_name,
 )
@@ -50,7 +51,7 @@ class MemoryVectorStore:
                 units = np.zeros((0, checked_dimensions(dimensions)), dtype=np.float32)
                 self._collections[collection] = _Points(dimensions, units)
             else:
-                check_same_dimensions(collection, existing.dimensions, dimensions)
+                check_same(collection, "dimensions", existing.dimensions, dimensions)
 
     def drop_collection(self, collection: str, budget: Budget) -> None:
         budget.check()
@@ -68,8 +69,7 @@ class MemoryVectorStore:
         with self._lock:
             held = self._held(collection)
             check_points(points, held.dimensions)
-            norms = np.linalg.norm(points.vectors, axis=1, keepdims=True)
-            units = points.vectors / np.where(norms > 0, norms, 1)
+            units = unit_rows(points.vectors)
             for number, unit, payload in zip(points.numbers, units, points.payloads, strict=True):
                 row = held.rows.get(number, len(held.numbers))
                 if row == len(held.numbers):

@@ -50,15 +50,15 @@ def checked_dimensions(dimensions: int) -> int:
     return dimensions
 
 
-def check_same_dimensions(collection: str, existing: int, dimensions: int) -> None:
-    """Return if an existing collection has the requested vector length.
+def check_same(collection: str, setting: str, existing: str | int, expected: str | int) -> None:
+    """Return if an existing collection was made with what is expected of it.
 
     Raises:
-        StoreMismatchError: it has another one.
+        StoreMismatchError: it was not.
     """
-    if existing != dimensions:
-        message = f"collection {collection} has {existing} dimensions, not {dimensions}"
-        raise StoreMismatchError(message, setting="dimensions", expected=dimensions, got=existing)
+    if existing != expected:
+        message = f"collection {collection} was made with {setting} {existing}, not {expected}"
+        raise StoreMismatchError(message, setting=setting, expected=expected, got=existing)
 
 
 def check_points(points: PointBatch, dimensions: int) -> None:
@@ -152,7 +152,7 @@ class EngineAdapter(ABC):
     def create_collection(self, collection: str, dimensions: int, budget: Budget) -> None:
         checked_name(collection)
         checked_dimensions(dimensions)
-        check_same_dimensions(collection, self._ensure(collection, dimensions, budget), dimensions)
+        check_same(collection, "dimensions", self._ensure(collection, dimensions, budget), dimensions)
 
     def upsert(self, collection: str, points: PointBatch, budget: Budget) -> None:
         check_points(points, self._dimensions_of(collection, budget))

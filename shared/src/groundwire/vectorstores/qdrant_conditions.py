@@ -5,7 +5,6 @@ would drop them); the caller's own fields are matched by their terms (`groundwir
 what is always or never true is decided here, because engines differ on clauses without members.
 """
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, assert_never
@@ -25,7 +24,6 @@ from groundwire.kernel.filters import (
     Not,
     Or,
     Scalar,
-    kind_of,
 )
 from groundwire.vectorstores.stored_fields import LISTS, TERMS_FIELD, TEXTS, comparable, integer_bound, presence_term
 
@@ -76,10 +74,8 @@ class ConditionCompiler:
                 kind = BUILT_IN_FIELDS.get(field)
                 if kind is None or (kind in TEXTS and isinstance(value, str)):
                     raise self._unsupported(f"{comparator} on a metadata field or a text")
-                if kind in TEXTS or isinstance(value, str) or kind_of(value) is not float or math.isnan(value):
-                    return False
-                bound, number = integer_bound(comparator, value)
-                return {"key": field, "range": {bound: float(number)}}
+                bound = integer_bound(kind, comparator, value)
+                return False if bound is None else {"key": field, "range": {bound[0]: float(bound[1])}}
             case Membership(field, values, negated):
                 member = _one_of(field, values)
                 return _not(member) if negated else member

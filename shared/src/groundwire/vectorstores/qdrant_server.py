@@ -13,25 +13,22 @@ import numpy as np
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import CollectionNotFoundError, GroundwireError, MissingExtraError, StoreMismatchError
-from groundwire.kernel.filters import BUILT_IN_FIELDS, FieldKind
-from groundwire.vectorstores.points import EngineAdapter, as_ints, batches, best
+from groundwire.kernel.filters import BUILT_IN_FIELDS
+from groundwire.vectorstores.points import EngineAdapter, as_ints, batches, best, check_same
 from groundwire.vectorstores.qdrant_conditions import MIN_EF, Condition, ConditionCompiler
 from groundwire.vectorstores.servers import (
     Parse,
-    StoreServer,
+    StoreAddress,
     name_prefix,
     one_of,
     own_names,
-    parse_server_url,
     repeated,
     truth,
     unavailable,
     whole_number,
 )
-from groundwire.vectorstores.stored_fields import TERMS_FIELD, Stored
+from groundwire.vectorstores.stored_fields import TERMS_FIELD, TEXTS, Stored
 
-_SCHEMES: Final = ("qdrant", "qdrants")
-_GRPC_PORT: Final = 6334
 _OVERSAMPLING: Final = 2.0
 
 OPTIONS: Final[Mapping[str, Parse]] = {
@@ -63,18 +60,21 @@ _CHANNEL: Final[Mapping[str, int]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class QdrantOptions(StoreServer):
-    """A Qdrant server."""
+class QdrantAddress(StoreAddress):
+    """A server at `qdrant://HOST:PORT?…`; `qdrants://` is the same with TLS."""
+
+    default_port = 6334
+    known_options = OPTIONS
 
     def open_client(self) -> Any:
         """Return the library's client; it connects at its first call, over gRPC, and to nothing else."""
         from qdrant_client import QdrantClient  # noqa: PLC0415 - only the engine asked for
 
         return QdrantClient(
-            host=self.url.host,
-            grpc_port=self.url.port,
+            host=self.host,
+            grpc_port=self.port,
             prefer_grpc=True,
-            https=self.url.is_encrypted,
+            https=self.is_encrypted,
             timeout=self.timeout_s,
             grpc_options=dict(_CHANNEL),  # the library adds its own
             # As a header: given as a key, the library warns on every plain connection.
@@ -87,7 +87,7 @@ class QdrantOptions(StoreServer):
         """Return the arguments of `create_collection` besides the name."""
         from qdrant_client import models  # noqa: PLC0415 - only the engine asked for
 
-        given = self.url.options
+        given = self.options
         quantization: Any = None
         # The quantized vectors stay in memory: from the disk they would save nothing.
         match given.get("quantization"):
@@ -114,27 +114,17 @@ class QdrantOptions(StoreServer):
         from qdrant_client import models  # noqa: PLC0415 - only the engine asked for
 
         quantization = None
-        if self.url.options.get("quantization", "none") != "none":
+        if self.options.get("quantization", "none") != "none":
             quantization = models.QuantizationSearchParams(ignore=is_exact, rescore=True, oversampling=_OVERSAMPLING)
-        ef = max(int(self.url.options.get("hnsw_ef", MIN_EF)), limit)
+        ef = max(int(self.options.get("hnsw_ef", MIN_EF)), limit)
         return models.SearchParams(hnsw_ef=ef, exact=is_exact, quantization=quantization)
 
     def read_consistency(self) -> Any:
         """Return how many replicas a read asks; None is one."""
         from qdrant_client import models  # noqa: PLC0415 - only the engine asked for
 
-        consistency = self.url.options.get("consistency")
+        consistency = self.options.get("consistency")
         return None if consistency is None else models.ReadConsistencyType(consistency)
-
-
-def parse_options(url: str, api_key: str | None) -> QdrantOptions:
-    """Return the options of `qdrant://HOST:PORT?…`; `qdrants://` is the same with TLS.
-
-    Raises:
-        InvalidRequestError: naming everything wrong with the URL.
-    """
-    parsed = parse_server_url(url, default_port=_GRPC_PORT, encrypted_schemes=_SCHEMES[1:], options=OPTIONS)
-    return QdrantOptions(parsed, api_key)
 
 
 _TRANSIENT = frozenset({"UNAVAILABLE", "ABORTED", "RESOURCE_EXHAUSTED"})
@@ -169,10 +159,7 @@ def checked_dimensions_of(collection: str, info: Any) -> int:
     if isinstance(vectors, dict) or vectors is None:
         message = f"collection {collection} has named vectors, not a single one"
         raise StoreMismatchError(message, setting="vectors", expected="unnamed", got="named")
-    metric = str(getattr(vectors.distance, "value", vectors.distance))
-    if metric != _METRIC:
-        message = f"collection {collection} was made with metric {metric}, not {_METRIC}"
-        raise StoreMismatchError(message, setting="metric", expected=_METRIC, got=metric)
+    check_same(collection, "metric", str(getattr(vectors.distance, "value", vectors.distance)), _METRIC)
     return int(vectors.size)
 
 
@@ -184,8 +171,7 @@ def missing_indexes(info: Any) -> dict[str, Any]:
     from qdrant_client import models  # noqa: PLC0415 - only the engine asked for
 
     text, integer = models.PayloadSchemaType.KEYWORD, models.PayloadSchemaType.INTEGER
-    texts = {FieldKind.TEXT, FieldKind.TEXT_LIST}
-    schemas = {field: text if kind in texts else integer for field, kind in BUILT_IN_FIELDS.items()}
+    schemas = {field: text if kind in TEXTS else integer for field, kind in BUILT_IN_FIELDS.items()}
     schemas[TERMS_FIELD] = text
     return {field: schema for field, schema in schemas.items() if field not in (info.payload_schema or {})}
 
@@ -218,18 +204,18 @@ class QdrantServerVectorStore(EngineAdapter):
     # Servers learned to match substrings late, so those go through the catalog.
     _compiled = ConditionCompiler(_ENGINE, matches_substrings=False)
 
-    def __init__(self, options: QdrantOptions) -> None:
+    def __init__(self, address: QdrantAddress) -> None:
         if importlib.util.find_spec("qdrant_client") is None:
             raise MissingExtraError("qdrant needs the package qdrant-client: groundwire[qdrant]", extra="qdrant")
-        self._options = options
+        self._address = address
         self._dimensions: dict[str, int] = {}
-        self._client = options.open_client()
+        self._client = address.open_client()
         # The library lets writes last as long as its own timeout, whatever they are given, and cancels nothing: what a
         # caller has left behind ends by that.
         self._requests = ThreadPoolExecutor(_REQUESTS, thread_name_prefix="qdrant")
-        self._consistency = options.read_consistency()
+        self._consistency = address.read_consistency()
         try:
-            self.collections(Budget(options.timeout_s))
+            self.collections(Budget(address.timeout_s))
         except BaseException:
             self.close()
             raise
@@ -242,7 +228,7 @@ class QdrantServerVectorStore(EngineAdapter):
     def collections(self, budget: Budget) -> list[str]:
         """Return the names of the collections that this system has made there, sorted."""
         found = self._guarded("", lambda _: self._client.get_collections(), budget).collections
-        return own_names(self._options.prefix, (each.name for each in found))
+        return own_names(self._address.prefix, (each.name for each in found))
 
     def delete(self, collection: str, numbers: Sequence[int], budget: Budget) -> None:
         self._dimensions_of(collection, budget)
@@ -299,7 +285,7 @@ class QdrantServerVectorStore(EngineAdapter):
             self._client.query_points,
             query=vector.tolist(),
             query_filter=vendor_filter({"must": parts}) if parts else None,
-            search_params=self._options.search_params(limit, is_exact=within is not None),
+            search_params=self._address.search_params(limit, is_exact=within is not None),
             with_payload=False,
             consistency=self._consistency,
         )
@@ -324,7 +310,7 @@ class QdrantServerVectorStore(EngineAdapter):
         # Without a lock, on which others would wait while the server is silent: every step may run twice at once.
         info = self._info(collection, budget)
         if info is None:
-            make = partial(self._client.create_collection, **self._options.collection_config(dimensions))
+            make = partial(self._client.create_collection, **self._address.collection_config(dimensions))
             try:
                 self._call(collection, make, budget)
             except Exception:
@@ -357,12 +343,12 @@ class QdrantServerVectorStore(EngineAdapter):
 
     def _described(self, collection: str, budget: Budget) -> Any:
         return self._guarded(
-            collection, lambda _: self._client.get_collection(self._options.prefix + collection), budget
+            collection, lambda _: self._client.get_collection(self._address.prefix + collection), budget
         )
 
     def _call(self, collection: str, call: Callable[..., T], budget: Budget) -> T:
         """Make a call on a collection, with the remaining whole seconds as the server's time limit."""
-        on_collection = partial(call, collection_name=self._options.prefix + collection)
+        on_collection = partial(call, collection_name=self._address.prefix + collection)
         return self._guarded(collection, lambda seconds: on_collection(timeout=ceil(seconds)), budget)
 
     def _guarded(self, collection: str, call: Callable[[float], T], budget: Budget) -> T:
@@ -370,7 +356,7 @@ class QdrantServerVectorStore(EngineAdapter):
             return budget.result_of(self._requests.submit(call, seconds))
 
         try:
-            return repeated(attempt, is_transient, budget, self._options.timeout_s)
+            return repeated(attempt, is_transient, budget, self._address.timeout_s)
         except GroundwireError:
             raise
         except Exception as error:

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 from groundwire.kernel.budget import Budget
@@ -17,72 +17,60 @@ Parse = Callable[[str], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class ServerUrl:
-    """Where a server listens, and the options that the URL gives."""
+class StoreAddress:
+    """Address and options of a vector server; `prefix` stands before the names of all collections."""
+
+    default_port: ClassVar[int]
+    known_options: ClassVar[Mapping[str, Parse]]
 
     host: str
     port: int
     is_encrypted: bool
     options: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class StoreServer:
-    """Address and options of a vector server; `prefix` stands before the names of all collections."""
-
-    url: ServerUrl
     api_key: str | None = None
 
     @property
     def prefix(self) -> str:
-        return str(self.url.options.get("prefix", ""))
+        return str(self.options.get("prefix", ""))
 
     @property
     def timeout_s(self) -> int:
-        return int(self.url.options.get("timeout_s", _TIMEOUT_S))
+        return int(self.options.get("timeout_s", _TIMEOUT_S))
 
+    @classmethod
+    def parse(cls, url: str, api_key: str | None) -> Self:
+        """Return the server of a URL, encrypted where its scheme ends with an s.
 
-def parse_server_url(
-    url: str, *, default_port: int, encrypted_schemes: tuple[str, ...], options: Mapping[str, Parse]
-) -> ServerUrl:
-    """Return the parts of a URL.
-
-    Args:
-        url: as the operator wrote it; keys and passwords do not belong into it.
-        default_port: when the URL names none.
-        encrypted_schemes: those that mean TLS.
-        options: what may follow the question mark.
-
-    Raises:
-        InvalidRequestError: naming everything that is wrong, under the field `vectors`.
-    """
-    parts = urlsplit(url)
-    # All problems at once, so that the URL has to be corrected only once.
-    problems = []
-    if not parts.hostname:
-        problems.append("names no host")
-    if parts.username or parts.password:
-        problems.append("must not hold credentials; use GROUNDWIRE_VECTORS_API_KEY")
-    if parts.path.strip("/") or parts.fragment:
-        problems.append("must be scheme://host:port with options only")
-    port = default_port
-    try:
-        port = parts.port or default_port
-    except ValueError:
-        problems.append("has a port that is none")
-    given: dict[str, Any] = {}
-    # With blank values, which would otherwise be dropped in silence.
-    for name, text in parse_qsl(parts.query, keep_blank_values=True):
-        if name not in options:
-            problems.append(f"has the unknown option {name!r}; known are {', '.join(sorted(options))}")
-            continue
+        Raises:
+            InvalidRequestError: naming everything that is wrong, under the field `vectors`.
+        """
+        parts = urlsplit(url)
+        # All problems at once, so that the URL has to be corrected only once.
+        problems = []
+        if not parts.hostname:
+            problems.append("names no host")
+        if parts.username or parts.password:
+            problems.append("must not hold credentials; use GROUNDWIRE_VECTORS_API_KEY")
+        if parts.path.strip("/") or parts.fragment:
+            problems.append("must be scheme://host:port with options only")
+        port = cls.default_port
         try:
-            given[name] = options[name](text)
-        except ValueError as error:
-            problems.append(f"option {name} {error}")
-    if problems:
-        raise InvalidRequestError([FieldViolation("vectors", f"the URL {problem}") for problem in problems])
-    return ServerUrl(str(parts.hostname), port, parts.scheme in encrypted_schemes, given)
+            port = parts.port or port
+        except ValueError:
+            problems.append("has a port that is none")
+        given: dict[str, Any] = {}
+        # With blank values, which would otherwise be dropped in silence.
+        for name, text in parse_qsl(parts.query, keep_blank_values=True):
+            if name not in cls.known_options:
+                problems.append(f"has the unknown option {name!r}; known are {', '.join(sorted(cls.known_options))}")
+                continue
+            try:
+                given[name] = cls.known_options[name](text)
+            except ValueError as error:
+                problems.append(f"option {name} {error}")
+        if problems:
+            raise InvalidRequestError([FieldViolation("vectors", f"the URL {problem}") for problem in problems])
+        return cls(str(parts.hostname), port, parts.scheme.endswith("s"), given, api_key)
 
 
 def own_names(prefix: str, names: Iterable[str]) -> list[str]:

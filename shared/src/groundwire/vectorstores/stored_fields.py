@@ -20,6 +20,7 @@ from groundwire.kernel.filters import (
     Scalar,
     Value,
     elements,
+    kind_of,
 )
 
 TERMS_FIELD = "terms"
@@ -93,11 +94,13 @@ def comparable(field: str, values: Iterable[Scalar]) -> list[str] | list[int]:
     return [int(value) for value in numbers if value == int(value) and abs(value) <= _INTEGER_BOUND]
 
 
-def integer_bound(comparator: Comparator, value: float) -> tuple[Literal["gte", "lte"], int]:
-    """Return an ordering of integers as an inclusive bound.
+def integer_bound(kind: FieldKind, comparator: Comparator, value: Scalar) -> tuple[Literal["gte", "lte"], int] | None:
+    """Return an ordering of a built-in field as an inclusive bound of integers, None where nothing satisfies it.
 
     Engines cut a fraction that is compared with integers, so it is rounded the right way here.
     """
+    if kind in TEXTS or isinstance(value, str) or kind_of(value) is not float or math.isnan(value):
+        return None
     bounded = max(-_INTEGER_BOUND, min(_INTEGER_BOUND, value))
     match comparator:
         case Comparator.GT:

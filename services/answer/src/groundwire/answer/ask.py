@@ -61,7 +61,6 @@ from groundwire.kernel.errors import (
     InvalidFilterError,
     InvalidRequestError,
     PermissionDeniedError,
-    SessionExpiredError,
     SessionHeadMovedError,
     SessionNotFoundError,
 )
@@ -627,12 +626,9 @@ def _refuse_unfit(session: Session, ask: AskedQuestion, *, is_new: bool = True) 
     if not current_identity().may_ask_in(session.owner):
         # The answer could contain more than the readers of that session may see.
         raise PermissionDeniedError("ask with the credential that began the session", right="ask")
-    if session.is_closed:
-        raise SessionExpiredError(f"the session is {session.state.value.lower()}", session_id=session.session_id)
+    session.refuse_closed()
     if is_new and ask.expected_head is not None and ask.expected_head != session.head:
-        raise SessionHeadMovedError(
-            "the session has newer messages", expected_head=ask.expected_head, head=session.head
-        )
+        raise session.head_moved(ask.expected_head)
 
 
 def _reply(question_id: str, answer: answer_pb2.Answer, progress: _Progress) -> Message:

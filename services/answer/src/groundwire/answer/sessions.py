@@ -13,7 +13,6 @@ from groundwire.answer.ports import Library
 from groundwire.api.answer.v1 import answer_pb2
 from groundwire.kernel import session as session_rules
 from groundwire.kernel.clock import whole_milliseconds
-from groundwire.kernel.errors import SessionExpiredError
 from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.identifiers import RequestKey
 from groundwire.kernel.identity import current_identity
@@ -304,8 +303,7 @@ async def open_session(sessions: SessionStore, tenant: str, session_id: str) -> 
         SessionExpiredError: it was idle for too long or was ended.
     """
     session = await sessions.get(tenant, session_id)
-    if session.is_closed:
-        raise SessionExpiredError(f"the session is {session.state.value.lower()}", session_id=session_id)
+    session.refuse_closed()
     return session
 
 

@@ -3,8 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from groundwire.catalog.catalog import Catalog
 from groundwire.catalog.deletions import Deletion
 from groundwire.catalog.generations import IndexMovedError
@@ -16,7 +14,7 @@ from groundwire.ingest.writing import MAX_INDEX_MOVES, POINTS_PER_WRITE
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.chunk import Chunk, StoredChunk
 from groundwire.kernel.document import MAX_METADATA_BYTES, Document, DocumentFields, DocumentReference
-from groundwire.kernel.errors import DataLossError, InvalidRequestError
+from groundwire.kernel.errors import InvalidRequestError
 from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.filters import Value
 from groundwire.kernel.vector_store import PointBatch, VectorStore
@@ -223,10 +221,7 @@ class DocumentUpkeep:
                         budget.check()
                         # From the catalog, which keeps the vectors of deleted chunks until they are gone for good.
                         hashes = [stored.chunk.embedding_hash for stored in page]
-                        known = self.embedder.cache.get(restoration.collection.identity.digest, hashes)
-                        if not known.keys() >= set(hashes):
-                            raise DataLossError("a chunk has no stored vector; embed it again", what="vector")
-                        vectors = np.stack([known[each] for each in hashes])
+                        vectors = self.embedder.cache.rows(restoration.collection.identity.digest, hashes)
                         numbers, payloads = [each.chunk_number for each in page], [each.payload for each in page]
                         self.vectors.upsert(found.engine_name, PointBatch(numbers, vectors, payloads), budget)
                         after = page[-1].chunk_number

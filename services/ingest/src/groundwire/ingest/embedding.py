@@ -11,6 +11,7 @@ from groundwire.kernel.chunk import LEAD_CHARS, Chunk, embedding_text
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.embedder import Embedder, Vectors
 from groundwire.kernel.errors import EmbeddingMismatchError
+from groundwire.kernel.vectors import unit_rows
 
 _LOOK_UP_BATCH = 1000
 # Bounds the texts in memory; progress is reported after each batch.
@@ -87,10 +88,9 @@ class ChunkEmbedder:
             size += max(1, tokens[rows[0]])
         for batch in batches:
             budget.check()
-            made = self.embedder.embed_documents([chunks[missing[name][0]].embedding_text for name in batch], budget)
-            # Stores are promised length 1, whatever the model returns; a vector of zeros stays zero.
-            lengths = np.linalg.norm(made, axis=1, keepdims=True)
-            made = np.asarray(made / np.where(lengths > 0, lengths, 1.0), dtype=np.float32)
+            texts = [chunks[missing[name][0]].embedding_text for name in batch]
+            # Stores are promised length 1, whatever the model returns.
+            made = unit_rows(self.embedder.embed_documents(texts, budget))
             unstored = NewVectors(identity_digest, batch, made)
             if batch is not batches[-1]:  # a crash must not cost what took minutes to compute
                 self._store(unstored)

@@ -9,7 +9,7 @@ from groundwire.ingest.parsing.source_text import SourceWarning
 from groundwire.kernel.chunk import MAX_CHUNK_CHARS
 from groundwire.kernel.collection import MAX_CHUNK_SIZES, ChunkerKind, ChunkingPolicy, ChunkUnit
 from groundwire.kernel.document import Document, DocumentFields, DocumentFormat
-from groundwire.kernel.errors import FieldViolation, InvalidRequestError
+from groundwire.kernel.errors import refuse_broken
 
 # A smaller target makes more rows and vectors of a text than the text is worth.
 _MIN_TARGETS = {ChunkUnit.TOKENS: 16, ChunkUnit.CHARS: 64}
@@ -50,9 +50,7 @@ class ChunkingOverrides:
             f"min_chars must be 1 to {MAX_CHUNK_CHARS}": 1 <= policy.min_chars <= MAX_CHUNK_CHARS,
             f"window_size must be 0 to {_MAX_WINDOW}": 0 <= policy.window_size <= _MAX_WINDOW,
         }
-        broken = [rule.partition(" ") for rule, is_met in rules.items() if not is_met]
-        if broken:
-            raise InvalidRequestError([FieldViolation(f"{field}.{name}", said) for name, _, said in broken])
+        refuse_broken(f"{field}.", rules.items())
         return policy
 
 

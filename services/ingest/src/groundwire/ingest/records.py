@@ -27,7 +27,6 @@ from groundwire.kernel.document import Document, DocumentFields, DocumentFormat
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import (
     AlreadyExistsError,
-    DataLossError,
     DocumentChangedError,
     DocumentNotFoundError,
     GroundwireError,
@@ -236,10 +235,8 @@ class RecordUpkeep:
             DataLossError: the catalog has lost it.
         """
         digest = self.catalog.collections.get(tenant, collection).identity.digest
-        known = self.catalog.embeddings.get(digest, [record.embedding_hash])
-        if record.embedding_hash not in known:
-            raise DataLossError("a record has no stored vector; embed it again", what="vector")
-        return known[record.embedding_hash]
+        vector: Vectors = self.catalog.embeddings.rows(digest, [record.embedding_hash])[0]
+        return vector
 
     def resolved(self, tenant: str, collection: str, where: Filter) -> Filter:
         """Return a filter for the fields of the collection as they are now.

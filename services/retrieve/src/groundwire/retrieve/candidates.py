@@ -22,7 +22,7 @@ from groundwire.kernel.collection import SearchMode
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import DeadlineError, UnavailableError
 from groundwire.kernel.latencies import Step
-from groundwire.retrieve.filters import FilterMatches
+from groundwire.retrieve.filters import FilterMatches, are_among
 from groundwire.retrieve.fusion import Floats, Numbers
 from groundwire.retrieve.queries import CONTEXT_SHARE, MAX_MATCHES, QueryTerms, parse_query, select_terms
 from groundwire.retrieve.search_types import StageKind, StageTrace
@@ -417,7 +417,7 @@ class CandidateSearch:
                 vector, numbers, self.view.vectors(numbers.tolist()), asks_engine=asks_engine
             )
         _, stored, rows = self._vectors_of_matches
-        asked = _are_among(stored, numbers)
+        asked = are_among(stored, np.sort(numbers))
         return self._vectors.similarities(vector, numbers, (stored[asked], rows[asked]), asks_engine=asks_engine)
 
     def _together(self, vector: Vectors | None, near: Neighbours, matches: WordMatches) -> Candidates:
@@ -430,7 +430,7 @@ class CandidateSearch:
             return Candidates(matches.numbers, None, 0, matches, exhausted)
         if len(matches.numbers) == 0:
             return Candidates(near.numbers, near.similarities, len(near), matches, exhausted)
-        missing = matches.numbers[~_are_among(matches.numbers, near.numbers)]
+        missing = matches.numbers[~are_among(matches.numbers, np.sort(near.numbers))]
         known = _NO_NEIGHBOURS
         with self._words_instead():
             # Words alone are looked for without the engine, so that such a search does not need it.
@@ -446,15 +446,6 @@ class CandidateSearch:
         numbers = np.concatenate([near.numbers, missing])
         similarities = np.concatenate([near.similarities, of_missing])
         return Candidates(numbers, similarities, len(near), matches, exhausted)
-
-
-def _are_among(numbers: Numbers, others: Numbers) -> NDArray[np.bool_]:
-    """Tell which of some numbers are among others; several times as quick as `np.isin` for a hundred."""
-    if not len(others):
-        return np.zeros(len(numbers), dtype=np.bool_)
-    ascending = np.sort(others)
-    at = np.minimum(np.searchsorted(ascending, numbers), len(ascending) - 1)
-    return np.asarray(ascending[at] == numbers)
 
 
 def _among(numbers: Numbers, facts: Mapping[int, ChunkFacts]) -> NDArray[np.bool_]:

@@ -136,10 +136,7 @@ class FilterMatches:
         """Tell of each chunk whether it passes; only the first `limit` that do are sought."""
         known = self._known()
         if known is not None:
-            if len(known) == 0:
-                return np.zeros(len(numbers), dtype=np.bool_)
-            at = np.minimum(np.searchsorted(known, numbers), len(known) - 1)
-            return np.asarray(known[at] == numbers)
+            return are_among(numbers, known)
         passing = np.zeros(len(numbers), dtype=np.bool_)
         # Best first and in parts: mostly the first part holds as many as are sought.
         for start in range(0, len(numbers), _LOOKED_UP):
@@ -165,6 +162,14 @@ class FilterMatches:
         if self._may_remember:
             self._cache.numbers.put(self._key, self._numbers, self._numbers.nbytes + _ENTRY_BYTES)
         return self._numbers
+
+
+def are_among(numbers: Numbers, ascending: Numbers) -> NDArray[np.bool_]:
+    """Tell which of some numbers are among others; several times as quick as `np.isin` for a hundred."""
+    if len(ascending) == 0:
+        return np.zeros(len(numbers), dtype=np.bool_)
+    at = np.minimum(np.searchsorted(ascending, numbers), len(ascending) - 1)
+    return np.asarray(ascending[at] == numbers)
 
 
 def both(one: Filter | None, other: Filter | None) -> Filter | None:

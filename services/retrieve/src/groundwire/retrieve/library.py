@@ -19,6 +19,7 @@ from groundwire.api.retrieve.v1 import query_log_pb2, stats_pb2
 from groundwire.catalog.catalog import Catalog
 from groundwire.catalog.filters import is_in_scopes
 from groundwire.catalog.query_log import QueryLogs
+from groundwire.catalog.vectors import no_vector
 from groundwire.kernel.chunk import StoredChunk
 from groundwire.kernel.clock import Clock
 from groundwire.kernel.document import Document, DocumentReference
@@ -518,7 +519,7 @@ def _vector_of(stored: StoredChunk, vectors: Mapping[str, Vectors] | None) -> Ve
     if vectors is None:
         return None
     if stored.chunk.embedding_hash not in vectors:
-        raise DataLossError("a chunk has no stored vector", what=f"vector of {stored.chunk_id}")
+        raise no_vector(f"vector of {stored.chunk_id}")
     return vectors[stored.chunk.embedding_hash]
 
 

@@ -15,6 +15,7 @@ from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import InvalidRequestError
 from groundwire.kernel.filters import And, Comparator, Comparison, Filter, Or
 from groundwire.kernel.query_log import QueryType
+from groundwire.kernel.vectors import unit_vector
 from groundwire.kernel.words import signed_words, split_words, without_pairs
 
 _QUOTED = re.compile(r'"([^"]+)"')
@@ -338,8 +339,7 @@ def choose_sections(query: str, vector: Vectors, sections: Sequence[Section], le
     """
     if not sections:
         return []
-    norm = float(np.linalg.norm(vector)) or 1.0
-    similarities = np.clip(leads @ (vector / norm), 0.0, 1.0)
+    similarities = np.clip(leads @ unit_vector(vector), 0.0, 1.0)
     words = (distinct_words(query) - STOP_WORDS) or distinct_words(query)
     scores = [
         (1.0 - TITLE_SHARE) * float(similarity)

@@ -1,6 +1,5 @@
 """The outcomes of searches: figures of this process, which searches are logged, and how the log is written."""
 
-import random
 import threading
 import time
 from collections import Counter, deque
@@ -17,6 +16,7 @@ from groundwire.catalog.records import RecordAccesses
 from groundwire.kernel.chunk import StoredChunk
 from groundwire.kernel.collection import Collection, ProfileName, SearchMode
 from groundwire.kernel.errors import GroundwireError
+from groundwire.kernel.identifiers import quick_id
 from groundwire.kernel.latencies import Latencies
 from groundwire.kernel.query_log import LoggedQuery, QueryLogMode, QueryType
 from groundwire.kernel.records import MEMORY
@@ -319,12 +319,6 @@ class QueryRecorder:
             _log.warning("the query log cannot be written", waiting=len(self._waiting), exc_info=True)
 
 
-def _new_log_id() -> str:
-    # It names an entry and opens nothing. The system's own generator gives up the interpreter lock, for which a busy
-    # server would wait again.
-    return f"{random.getrandbits(128):032x}"
-
-
 @dataclass(frozen=True, slots=True)
 class RecordSearch:
     """Records each search once, served or failed, without waiting for the catalog."""
@@ -366,7 +360,7 @@ class RecordSearch:
         error_reason: str = "",
     ) -> LoggedQuery:
         return LoggedQuery(
-            log_id=_new_log_id(),
+            log_id=quick_id(),
             tenant=call.tenant,
             # As it was sent: that of a failed search may be no valid name and of any length.
             collection=call.collection[:_MAX_NAME_CHARS],

@@ -33,6 +33,7 @@ from groundwire.kernel.identifiers import is_approved
 from groundwire.kernel.latencies import Step
 from groundwire.kernel.records import TurnPlace
 from groundwire.kernel.vector_store import VectorStore
+from groundwire.kernel.vectors import unit_vector
 from groundwire.retrieve.candidates import (
     Candidates,
     CandidateSearch,
@@ -160,11 +161,6 @@ class QueryVectors:
             vector.setflags(write=False)
             self.remembered.put(key, vector)
         return PreparedVector(vector, time.perf_counter() - started)
-
-
-def unit_vector(vector: Vectors) -> Vectors:
-    """Return a vector, float32 of shape (d,), at length 1; zeros stay."""
-    return np.asarray(vector / (float(np.linalg.norm(vector)) or 1.0), dtype=np.float32)
 
 
 class Progress:

@@ -21,6 +21,7 @@ from groundwire.kernel.errors import (
     ResponseTooLargeError,
 )
 from groundwire.kernel.identifiers import ENTITY_SCOPE
+from groundwire.kernel.vectors import unit_vector
 from groundwire.retrieve.context import RetrieveContext
 from groundwire.retrieve.expansion import ExpandChunks, Passage
 from groundwire.retrieve.query_log import (
@@ -29,7 +30,7 @@ from groundwire.retrieve.query_log import (
     ServedSearch,
     memories_among,
 )
-from groundwire.retrieve.search import Search, unit_vector
+from groundwire.retrieve.search import Search
 from groundwire.retrieve.search_types import PreparedVector, SearchRequest
 from groundwire.retrieve.self_query.questions import ParseQuestion
 from groundwire.retrieve.wire.requests import (

@@ -5,12 +5,13 @@ from contextlib import closing
 
 from pydantic import SecretStr
 
-from groundwire.catalog.database import Database, file_of, is_on_server
+from groundwire.catalog.database import Database
 from groundwire.catalog.file_copy import settle
 from groundwire.catalog.migrations import pending_migrations
 from groundwire.catalog.postgresql import CatalogServer
 from groundwire.catalog.sqlite import reading_engine, translated_failures
 from groundwire.catalog.transfer import copy_catalog, snapshot
+from groundwire.kernel.catalog_urls import file_of, is_on_server
 
 
 def copy_installation(

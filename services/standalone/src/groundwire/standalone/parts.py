@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import grpc
 from pydantic import SecretStr
 
-from groundwire.kernel.errors import InvalidRequestError
+from groundwire.kernel.catalog_urls import below
 from groundwire.rpc.server import Service
 from groundwire.rpc.workers import Workers
 from groundwire.standalone.readiness import Dependency
-from groundwire.standalone.settings import DATABASE_SERVERS, ServerSettings
+from groundwire.standalone.settings import ServerSettings
 
 if TYPE_CHECKING:
     from groundwire.answer.bootstrap import AnswerService
@@ -56,12 +56,8 @@ def open_database(server: ServerSettings, url: str, file: str, field: str, passw
     """
     from groundwire.catalog.database import Database, Limits  # noqa: PLC0415 - answers need no database
 
-    if url.startswith("sqlite:"):
-        url = f"sqlite:{server.data / (url.removeprefix('sqlite:') or file)}"
-    elif not url.startswith(DATABASE_SERVERS):
-        raise InvalidRequestError.of(field, f"{url!r} must have the form sqlite:FILE or postgresql://…")
     return Database.open(
-        url,
+        below(server.data, url, file, field),
         folder=server.data,
         password=None if password is None else password.get_secret_value(),
         limits=Limits(server.catalog_connections, server.catalog_wait_s, server.catalog_statement_s),

@@ -33,8 +33,6 @@ _SECRETS = "GROUNDWIRE_SECRETS"
 
 IN_MEMORY = "memory:"
 """Sessions that are lost with their process."""
-DATABASE_SERVERS = ("postgresql:", "postgres:")
-"""What URLs of databases begin with that several processes can share."""
 
 
 class ServiceName(StrEnum):

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from groundwire.kernel.catalog_urls import is_on_server
 from groundwire.kernel.errors import (
     ExhaustedError,
     FieldViolation,
@@ -18,7 +19,7 @@ from groundwire.kernel.errors import (
     PreconditionError,
     StoreUnavailableError,
 )
-from groundwire.standalone.settings import DATABASE_SERVERS, IN_MEMORY, ServerSettings, ServiceName
+from groundwire.standalone.settings import IN_MEMORY, ServerSettings, ServiceName
 
 _MAX_PORT = 65_535
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
@@ -39,8 +40,8 @@ def check_stores(service: ServiceName, server: ServerSettings) -> None:
         InvalidRequestError: naming the setting that does not fit.
     """
     is_answer, is_alone = service is ServiceName.ANSWER, service is not ServiceName.ALL
-    shares_catalog = server.catalog.startswith(DATABASE_SERVERS)
-    shares_sessions = server.sessions.startswith(DATABASE_SERVERS)
+    shares_catalog = is_on_server(server.catalog)
+    shares_sessions = is_on_server(server.sessions)
     rules = (
         (is_answer and not server.retrieve, "retrieve", "must say where to search, such as dns:///retrieve:50051"),
         (not is_answer and server.retrieve, "retrieve", "is for `serve answer`"),

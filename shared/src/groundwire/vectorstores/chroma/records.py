@@ -1,13 +1,12 @@
 """Collections, records and filters of Chroma, embedded and on servers, with every setting that matters written out."""
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias, assert_never
 
 import numpy as np
 
 from groundwire.kernel.embedder import Vectors
-from groundwire.kernel.errors import StoreMismatchError, UnsupportedFilterError
+from groundwire.kernel.errors import UnsupportedFilterError
 from groundwire.kernel.filters import (
     BUILT_IN_FIELDS,
     And,
@@ -22,9 +21,8 @@ from groundwire.kernel.filters import (
     Not,
     Or,
     Scalar,
-    kind_of,
 )
-from groundwire.vectorstores.points import batches, best
+from groundwire.vectorstores.points import batches, best, check_same
 from groundwire.vectorstores.stored_fields import LISTS, TERMS_FIELD, TEXTS, Stored, comparable, integer_bound
 
 _DIMENSIONS = "dimensions"
@@ -83,9 +81,7 @@ def checked_dimensions_of(collection: str, facts: Facts) -> int:
     Raises:
         StoreMismatchError: it is another one.
     """
-    if facts.metric != _METRIC:
-        message = f"collection {collection} was made with metric {facts.metric}, not {_METRIC}"
-        raise StoreMismatchError(message, setting="metric", expected=_METRIC, got=facts.metric)
+    check_same(collection, "metric", facts.metric, _METRIC)
     return facts.dimensions
 
 
@@ -248,10 +244,8 @@ def compile_filter(condition: Filter, *, negated: bool = False) -> Where:
             # Under a negation records without the field would have to stay, and Chroma would drop them.
             if negated or kind is None or kind is FieldKind.INTEGER_LIST or (kind in TEXTS and isinstance(value, str)):
                 raise _unsupported(f"{comparator} under a negation, on a list, a text or a metadata field")
-            if kind in TEXTS or isinstance(value, str) or kind_of(value) is not float or math.isnan(value):
-                return False
-            bound, number = integer_bound(comparator, value)
-            return {field: {f"${bound}": number}}
+            bound = integer_bound(kind, comparator, value)
+            return False if bound is None else {field: {f"${bound[0]}": bound[1]}}
         case Membership(field, values, is_excluded):
             return _one_of(field, values, is_excluded=negated is not is_excluded)
         case Containment(field, value, is_excluded):

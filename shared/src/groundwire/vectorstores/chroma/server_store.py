@@ -24,18 +24,15 @@ from groundwire.vectorstores.chroma.records import (
 from groundwire.vectorstores.points import EngineAdapter, as_ints
 from groundwire.vectorstores.servers import (
     Parse,
-    StoreServer,
+    StoreAddress,
     name_prefix,
     own_names,
-    parse_server_url,
     repeated,
     unavailable,
     whole_number,
 )
 from groundwire.vectorstores.stored_fields import Stored
 
-_SCHEMES = ("chroma+http", "chroma+https")
-_PORT = 8000
 _BUSY = 429
 _SERVER_ERROR = 500
 # TCP retries at growing intervals: after this long a new attempt finds a server that is back sooner.
@@ -60,36 +57,33 @@ OPTIONS: Final[Mapping[str, Parse]] = {
 """Options of the URL and what they may be; docs/reference/vector-stores.md describes each."""
 
 
-def parse_options(url: str, api_key: str | None) -> StoreServer:
-    """Return the options of `chroma+http://HOST:PORT?tenant=&database=&prefix=&timeout_s=`.
+class ChromaAddress(StoreAddress):
+    """A server at `chroma+http://HOST:PORT?tenant=&database=&prefix=&timeout_s=`."""
 
-    Raises:
-        InvalidRequestError: naming everything wrong with the URL.
-    """
-    parsed = parse_server_url(url, default_port=_PORT, encrypted_schemes=_SCHEMES[1:], options=OPTIONS)
-    return StoreServer(parsed, api_key)
+    default_port = 8000
+    known_options = OPTIONS
 
 
-def open_server(options: StoreServer) -> Any:
+def open_server(address: ChromaAddress) -> Any:
     """Return the library's client after it has talked to the server once."""
     import chromadb  # noqa: PLC0415 - only the engine asked for
     import httpx  # noqa: PLC0415 - comes with the library
     from chromadb.config import Settings  # noqa: PLC0415 - the same
 
-    url, key = options.url, options.api_key
-    timeout = httpx.Timeout(options.timeout_s, connect=_CONNECT_S)
+    key = address.api_key
+    timeout = httpx.Timeout(address.timeout_s, connect=_CONNECT_S)
     # The library waits forever, even in its constructor.
-    address = f"{'https' if url.is_encrypted else 'http'}://{url.host}:{url.port}"
-    httpx.get(f"{address}/api/v2/heartbeat", timeout=timeout).raise_for_status()
+    origin = f"{'https' if address.is_encrypted else 'http'}://{address.host}:{address.port}"
+    httpx.get(f"{origin}/api/v2/heartbeat", timeout=timeout).raise_for_status()
     client = chromadb.HttpClient(
-        host=url.host,
-        port=url.port,
-        ssl=url.is_encrypted,
+        host=address.host,
+        port=address.port,
+        ssl=address.is_encrypted,
         # A self-hosted server behind a proxy checks the first header, a hosted one the second.
         headers={"Authorization": f"Bearer {key}", "x-chroma-token": key} if key else None,
         settings=Settings(anonymized_telemetry=False),
-        tenant=url.options.get("tenant", "default_tenant"),
-        database=url.options.get("database", "default_database"),
+        tenant=address.options.get("tenant", "default_tenant"),
+        database=address.options.get("database", "default_database"),
     )
 
     def limit(request: Any) -> None:
@@ -154,14 +148,14 @@ class ChromaServerVectorStore(EngineAdapter):
     _batch = 500
     _compiled = staticmethod(compile_filter)
 
-    def __init__(self, options: StoreServer) -> None:
+    def __init__(self, address: ChromaAddress) -> None:
         if importlib.util.find_spec("chromadb") is None:
             raise MissingExtraError("chroma needs the package chromadb: groundwire[chroma]", extra="chroma")
-        self._prefix = options.prefix
-        self._timeout_s = options.timeout_s
+        self._prefix = address.prefix
+        self._timeout_s = address.timeout_s
         self._handles: dict[str, tuple[Any, int]] = {}
         try:
-            self._client = repeated(lambda _: open_server(options), is_transient, Budget(), self._timeout_s)
+            self._client = repeated(lambda _: open_server(address), is_transient, Budget(), self._timeout_s)
         except Exception as error:
             raise unavailable(_ENGINE, error) from error
 

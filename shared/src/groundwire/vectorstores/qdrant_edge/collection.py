@@ -26,14 +26,13 @@ from groundwire.kernel.errors import (
     CallCancelledError,
     CollectionNotFoundError,
     GroundwireError,
-    StoreMismatchError,
     StoreUnavailableError,
 )
 from groundwire.kernel.files import replace_file, sync
 from groundwire.kernel.vector_store import PointBatch
 from groundwire.vectorstores.engine_process import EngineProcess
 from groundwire.vectorstores.file_seal import seal_of, sync_tree
-from groundwire.vectorstores.points import batches, slices
+from groundwire.vectorstores.points import batches, check_same, slices
 from groundwire.vectorstores.stored_fields import stored_fields
 
 _BATCH = 250
@@ -111,9 +110,7 @@ def sweep(store: Path) -> Iterator[tuple[Path, Current]]:
         if current is None or not (current.copy.startswith(_COPY) and (collection / current.copy).is_dir()):
             remove(collection)
             continue
-        if current.metric != _METRIC:
-            message = f"collection {collection.name} was made with metric {current.metric}, not {_METRIC}"
-            raise StoreMismatchError(message, setting="metric", expected=_METRIC, got=current.metric)
+        check_same(collection.name, "metric", current.metric, _METRIC)
         used = {_CURRENT, current.copy, seal_of(collection / current.copy).name}
         for leftover in collection.iterdir():
             if leftover.name not in used:

@@ -24,7 +24,7 @@ from groundwire.kernel.filters import BUILT_IN_FIELDS, FieldKind
 from groundwire.vectorstores.file_seal import Seal, seal_of, sync_tree
 from groundwire.vectorstores.points import best
 from groundwire.vectorstores.qdrant_conditions import MIN_EF, Condition
-from groundwire.vectorstores.stored_fields import TERMS_FIELD, Stored
+from groundwire.vectorstores.stored_fields import TERMS_FIELD, TEXTS, Stored
 
 _CLAUSES = ("must", "should", "must_not")
 
@@ -204,8 +204,7 @@ def create_shard(path: str, dimensions: int, *, indexes_fields: bool) -> None:
     shard = edge.EdgeShard.create(path, config)
     if indexes_fields:
         for field, kind in BUILT_IN_FIELDS.items() | {(TERMS_FIELD, FieldKind.TEXT_LIST)}:
-            is_text = kind in {FieldKind.TEXT, FieldKind.TEXT_LIST}
-            schema = edge.PayloadSchemaType.Keyword if is_text else edge.PayloadSchemaType.Integer
+            schema = edge.PayloadSchemaType.Keyword if kind in TEXTS else edge.PayloadSchemaType.Integer
             shard.update(edge.UpdateOperation.create_field_index(field, schema))
     shard.close()
     folder = Path(path)

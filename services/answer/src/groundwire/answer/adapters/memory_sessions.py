@@ -26,8 +26,6 @@ from groundwire.kernel.errors import (
     ConflictError,
     PreconditionError,
     RequestIdReusedError,
-    SessionExpiredError,
-    SessionHeadMovedError,
     SessionNotFoundError,
 )
 from groundwire.kernel.exactly_once import Receipt
@@ -153,12 +151,9 @@ class MemorySessions:
 
     async def begin(self, tenant: str, session_id: str, expected_head: str, question: Message) -> None:
         held = self._require(tenant, session_id)
-        if held.session.is_closed:
-            raise SessionExpiredError(f"the session is {held.session.state.value.lower()}", session_id=session_id)
+        held.session.refuse_closed()
         if held.session.head != expected_head:
-            raise SessionHeadMovedError(
-                "the session has newer messages", expected_head=expected_head, head=held.session.head
-            )
+            raise held.session.head_moved(expected_head)
         held.refuse_used(question)
         held.session = with_question(held.session, question)
         held.add(question)
@@ -171,9 +166,7 @@ class MemorySessions:
             raise SessionNotFoundError(session_id)
         earlier = held.messages[place + 1] if place + 1 < len(held.messages) else None
         if earlier is not None and earlier.related_message_id != answer.related_message_id:
-            raise SessionHeadMovedError(
-                "the session has newer messages", expected_head=answer.related_message_id, head=held.session.head
-            )
+            raise held.session.head_moved(answer.related_message_id)
         if earlier is not None and earlier.message_id != replacing:
             raise AlreadyExistsError("the question has an answer", message_id=answer.related_message_id)
         held.refuse_used(answer)

@@ -23,9 +23,9 @@ from groundwire.ingest.parsing.source_text import check_size
 from groundwire.ingest.servicer.calls import CallParts
 from groundwire.ingest.uploads import ScratchFile, StagingFolder
 from groundwire.ingest.wire.documents import parse_described, to_ingest_result
-from groundwire.ingest.wire.fields import parse_metadata, parse_tags, refuse_broken
+from groundwire.ingest.wire.fields import parse_metadata, parse_tags
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.errors import ExhaustedError, InvalidRequestError
+from groundwire.kernel.errors import ExhaustedError, InvalidRequestError, refuse_broken
 from groundwire.kernel.identifiers import SHA256, has_controls, parse_caller_id, prefixed_chunk_id
 from groundwire.rpc import request_context
 from groundwire.rpc.request_context import request_key

@@ -15,7 +15,7 @@ from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.api.ingest.v1 import collection_pb2 as pb
 from groundwire.api.ingest.v1 import collection_service_pb2 as service_pb
 from groundwire.ingest.collections import CollectionFigures, NewCollection
-from groundwire.ingest.wire.fields import given_values, known, parse_chunking, refuse_broken
+from groundwire.ingest.wire.fields import given_values, known, parse_chunking
 from groundwire.kernel.collection import (
     DEFAULT_PROFILE,
     PROFILES,
@@ -27,7 +27,7 @@ from groundwire.kernel.collection import (
     ProfileName,
     SearchMode,
 )
-from groundwire.kernel.errors import FieldViolation, InvalidRequestError
+from groundwire.kernel.errors import FieldViolation, InvalidRequestError, refuse_broken
 from groundwire.kernel.identifiers import METADATA_KEY, parse_collection_name, parse_source_uri
 from groundwire.rpc.messages import to_identity_message
 from groundwire.rpc.value_messages import members_by_number, parse_duration, to_timestamp
@@ -205,7 +205,7 @@ def parse_settings(
         f"max_document_bytes must be 1 to {max_document_bytes}, the limit of the server": size is None
         or 1 <= size <= max_document_bytes,
     }
-    refuse_broken("settings.limits.", rules)
+    refuse_broken("settings.limits.", rules.items())
     mode = known(_MODES, message.retrieval.mode, "settings.retrieval.mode") or profile.retrieval.mode
     memory = replace(profile.retrieval.memory, **given_values(message.retrieval.memory))
     weight = f"must be 0.0 to {_MAX_WEIGHT}"
@@ -215,14 +215,14 @@ def parse_settings(
         f"recency {weight}": 0.0 <= memory.recency <= _MAX_WEIGHT,
         "half_life_days must be 0.01 to 36500": 0.01 <= memory.half_life_days <= 36_500,  # noqa: PLR2004 - said
     }
-    refuse_broken("settings.retrieval.memory.", rules)
+    refuse_broken("settings.retrieval.memory.", rules.items())
     defaults = replace(profile.retrieval, **(given_values(message.retrieval) | {"mode": mode, "memory": memory}))
     rules = {
         f"top_k must be 1 to {_MAX_TOP_K}": 1 <= defaults.top_k <= _MAX_TOP_K,
         "min_relevance must be 0.0 to 1.0": 0.0 <= defaults.min_relevance <= 1.0,
         "dense_weight must be 0.0 to 1.0": 0.0 <= defaults.dense_weight <= 1.0,
     }
-    refuse_broken("settings.retrieval.", rules)
+    refuse_broken("settings.retrieval.", rules.items())
     return CollectionSettings(
         chunking=parse_chunking(message.chunking, "settings.chunking").over(profile.chunking, "settings.chunking"),
         retrieval=defaults,
@@ -253,7 +253,7 @@ def _parse_field_descriptions(messages: Sequence[pb.FieldDescription]) -> tuple[
             "allowed_values can be given for texts only": not values or kind in _TEXTUAL,
             f"allowed_values must be at most {_MAX_VALUES}, not blank and unique": is_set,
         }
-        refuse_broken(f"{field}.", rules)
+        refuse_broken(f"{field}.", rules.items())
         description = _parse_text(message.description, f"{field}.description")
         if message.name in described:
             raise InvalidRequestError.of(f"{field}.name", f"{message.name!r} is described twice")

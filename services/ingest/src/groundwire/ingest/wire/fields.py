@@ -3,7 +3,7 @@
 Violations raise InvalidRequestError, which names the field.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
@@ -41,14 +41,6 @@ def known(values: Mapping[int, EnumT], number: int, field: str) -> EnumT | None:
     if number and number not in values:
         raise InvalidRequestError.of(field, f"unknown value {number}")
     return values.get(number)
-
-
-def refuse_broken(prefix: str, rules: Mapping[str, bool] | Iterable[tuple[str, bool]]) -> None:
-    """Raise InvalidRequestError naming every rule that does not hold; a rule begins with the name of its field."""
-    pairs = rules.items() if isinstance(rules, Mapping) else rules
-    broken = [rule.partition(" ") for rule, holds in pairs if not holds]
-    if broken:
-        raise InvalidRequestError([FieldViolation(f"{prefix}{name}", said) for name, _, said in broken])
 
 
 _UNITS = members_by_number(collection_pb2.ChunkUnit, ChunkUnit)

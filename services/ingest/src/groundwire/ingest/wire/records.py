@@ -10,7 +10,7 @@ from google.protobuf.field_mask_pb2 import FieldMask
 
 from groundwire.api.common.v1 import record_pb2
 from groundwire.api.ingest.v1 import record_service_pb2 as pb
-from groundwire.ingest.records import NewRecord, RecordOutcome, UpsertItem, WriteOutcome, WrittenRecord
+from groundwire.ingest.records import NewRecord, UpsertItem, WriteOutcome, WrittenRecord
 from groundwire.ingest.wire.fields import known, parse_metadata
 from groundwire.kernel.chunk import MAX_CHUNK_CHARS
 from groundwire.kernel.document import DocumentFields
@@ -225,7 +225,7 @@ def to_result(written: WrittenRecord) -> pb.RecordResult:
     """Return the message for the outcome of a write; it contains no text of the record."""
     return pb.RecordResult(
         record_id=written.record_id,
-        outcome=_OUTCOMES[written.outcome],
+        outcome=pb.RecordOutcome.Value(f"RECORD_OUTCOME_{written.outcome.name}"),
         etag=written.document.etag,
         document_id=written.document.document_id,
         generation=written.document.generation,
@@ -246,10 +246,3 @@ def to_outcomes(written: list[WriteOutcome]) -> list[pb.BatchUpsertRecordsOutcom
         else pb.BatchUpsertRecordsOutcome(result=to_result(each))
         for each in written
     ]
-
-
-_OUTCOMES = {
-    RecordOutcome.CREATED: pb.RECORD_OUTCOME_CREATED,
-    RecordOutcome.REPLACED: pb.RECORD_OUTCOME_REPLACED,
-    RecordOutcome.UNCHANGED: pb.RECORD_OUTCOME_UNCHANGED,
-}
