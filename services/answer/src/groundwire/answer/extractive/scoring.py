@@ -192,7 +192,8 @@ def _parts(question: Question, weights: Mapping[str, float], excerpt: Excerpt, c
     headed = covered(weights, question.stems_of(path))
     # What follows the first sentence of an item says more about its term, not what that is.
     is_behind_term = excerpt.kind is BlockKind.LIST_ITEM and excerpt.header
-    definition = definition_match(question, source if is_behind_term else excerpt.text, source)
+    is_code = excerpt.kind is BlockKind.CODE
+    definition = 0.0 if is_code else definition_match(question, source if is_behind_term else excerpt.text, source)
     # "# Mpmath", and below it "A library for …"; "save()", and below it "Writes the record …".
     is_named_above = is_name_of(excerpt.heading, set(question.subject))
     says_what = _NOUN_PHRASE if _DOES.search(question.text) is None else _NOUN_PHRASE_OR_VERB
