@@ -44,6 +44,8 @@ def test_operators_are_words_of_a_question() -> None:
         ("A copay is another kind of fee.", 1.0),
         ("Ask for your copay, which is a fixed fee.", 0.7),
         ("Copays, in which you pay part of each bill", 0.7),
+        ("Choose the copay plan, in which you pay part of each bill.", 0.7),
+        ("Ask at the copay desk, in which you pay part of each bill.", 0.0),
         ("Nobody can waive a copay\u2014a fee that is fixed.", 0.7),
         ("Deductibles, copays, and coinsurance are a part of the cost.", 0.3),
         ("Copays are a great way to save money.", 0.3),
@@ -317,6 +319,12 @@ def test_a_person_beats_a_sentence_without_one() -> None:
 def test_code_knows_no_person_and_no_date(question: str) -> None:
     code = "```\nAda.company = Ada.founded(Bob, 1999)\n```"
     assert _best(question, f"{code}\n\nCarl Smith founded it in 1998.") == "Carl Smith founded it in 1998."
+
+
+def test_code_defines_nothing() -> None:
+    content = "```\nden is a hole in the wood\n```\n\nA den of a fox has been seen here. A den is what a fox sleeps in."
+    assert _best("What is a den?", content) == "A den is what a fox sleeps in."
+    assert max(each.definition for each in make_scored("What is a den?", "```\nden is a hole\n```")) == 0.0
 
 
 def test_an_announcement_loses_to_the_thing() -> None:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Set as AbstractSet
-from itertools import takewhile
+from itertools import dropwhile, takewhile
 
 from groundwire.answer.question import VERSION_ASKED, Question, QuestionKind
 from groundwire.kernel.facts import Fact, FactKind, names_in, read
@@ -178,7 +178,7 @@ _KINDS = frozenset(
     content_stems(
         "type method function operator keyword command statement expression macro trait struct enum module crate"
         " package library class object attribute field option flag setting value plan service record concept term tool"
-        " directive builtin"
+        " directive builtin mode"
     )
 )
 _NAME_OF_CODE = r"\b(?:[^\W_]+_\w+(?:\.\w+)*|[a-z]\w+(?:\.[a-z]\w+)+)\b"
@@ -299,7 +299,7 @@ def defines(subject: AbstractSet[str], text: str, source: str) -> float:
     label = LABEL.match(text)
     if label is not None and is_name_of(_ASIDE.sub(" ", label["term"]), subject):
         return 0.7
-    if any(set(content_stems(text[: each.start()])[-len(subject) :]) == subject for each in _APPOSITION.finditer(text)):
+    if any(_ends_with(subject, text[: each.start()]) for each in _APPOSITION.finditer(text)):
         return 0.7
     # "A trait object points to both": whatever it does tells what it is.
     opening = [word for word in words(text)[: len(subject) + 3] if word not in _ARTICLES]
@@ -310,6 +310,13 @@ def defines(subject: AbstractSet[str], text: str, source: str) -> float:
     if any(subject == _stems(match["term"], subject) for match in terms):
         return INTRODUCED_AS_TERM
     return 0.3 if subject <= {stem(word) for word in words(text)[: len(subject) + 1]} else 0.0
+
+
+def _ends_with(subject: AbstractSet[str], text: str) -> bool:
+    """Tell whether a text ends with a subject, or with what kind of thing it is: "the multiplot mode"."""
+    said = content_stems(text)
+    kinds = len(said) - len([*dropwhile(lambda word: word in _KINDS - subject, reversed(said))])
+    return set(said[len(said) - kinds - len(subject) : len(said) - kinds]) == subject
 
 
 def _stems(text: str, subject: AbstractSet[str] = frozenset()) -> set[str]:
