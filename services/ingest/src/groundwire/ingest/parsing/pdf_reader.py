@@ -17,6 +17,7 @@ from groundwire.ingest.parsing.pdf_structure import (
     LINE_END_HYPHEN,
     Bookmark,
     find_headings,
+    read_contents,
     set_apart,
     with_whole_words,
     without_running_lines,
@@ -443,7 +444,7 @@ _PLACEHOLDERS = frozenset({"python-docx", "untitled", "anonymous", "(anonymous)"
 
 
 def read_pdf(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
-    """Return the text of all pages, where each of them lies, and the headings that its bookmarks name.
+    """Return the text of all pages, where each of them lies, and the headings that bookmarks or the contents name.
 
     Raises:
         DocumentEncryptedError: it needs a password.
@@ -481,7 +482,7 @@ def read_pdf(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
             number = "1 page" if count == 1 else f"{count} pages"
             why = f"has {number} but no text layer; run text recognition on a scan first"
             raise DocumentWithoutTextError([FieldViolation(field, why)], pages=count)
-        bookmarks = _bookmarks(pdf, count)
+        bookmarks = _bookmarks(pdf, count) or read_contents(texts)[:_MAX_BOOKMARKS]
         titles = {(each.page_index, on_one_line(each.title)) for each in bookmarks}
         text, pages = _joined(without_running_lines(texts, titles))
         text, pages, headings = set_apart(text, pages, find_headings(text, pages, bookmarks))

@@ -160,6 +160,38 @@ def find_headings(text: str, pages: Sequence[PageSpan], bookmarks: Sequence[Book
     return headings
 
 
+_ENTRY = re.compile(
+    r"^[ \t]*+(?P<number>(?:\d{1,3}|[A-Z])(?:\.\d{1,3}){0,5}\.?(?=[ \t]))?+[ \t]*+"
+    r"(?P<title>[^\n.]{2,150})(?:\.[ \t]?){4}[. \t]*+(?P<page>\d{1,4})[ \t]*+$",
+    re.MULTILINE,
+)
+_FEWEST_ENTRIES, _TRIED_ENTRIES, _MOST_FRONT_PAGES = 5, 20, 40
+
+
+def read_contents(pages: Sequence[str]) -> list[Bookmark]:
+    """Return the entries of the printed table of contents as bookmarks, none where its page numbers lead to no titles.
+
+    Dots lead from a title to the number of its page. How many pages come before the one that has the number 1, the
+    titles show.
+    """
+    entries = [(index, entry) for index, page in enumerate(pages) for entry in _ENTRY.finditer(page)]
+    if len(entries) < _FEWEST_ENTRIES:
+        return []
+    found: Counter[int] = Counter()
+    for index, entry in entries[:_TRIED_ENTRIES]:
+        title, printed = _title_line(on_one_line(entry["title"]), _HEADING_NUMBER), int(entry["page"])
+        targets = range(max(index + 1, printed - 1), min(len(pages), printed + _MOST_FRONT_PAGES))
+        found.update(target - printed for target in targets if title.search(pages[target]))
+    ((before, count),) = found.most_common(1) or [(0, 0)]
+    if 2 * count < min(len(entries), _TRIED_ENTRIES):
+        return []
+    return [
+        Bookmark((entry["number"] or "").strip(".").count("."), entry["title"], int(entry["page"]) + before)
+        for _, entry in entries
+        if int(entry["page"]) + before < len(pages)
+    ]
+
+
 def set_apart(
     text: str, pages: Sequence[PageSpan], headings: Sequence[Heading]
 ) -> tuple[str, tuple[PageSpan, ...], tuple[Heading, ...]]:
