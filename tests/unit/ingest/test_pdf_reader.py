@@ -329,6 +329,8 @@ def test_terms_names_in_sentences_and_typed_pages_are_no_code() -> None:
     between = [(72, 700, "F3", "cd"), (90, 700, "F1", "or"), (110, 700, "F3", "ls")]
     assert "```" not in typed((60, 714, "F1", "Use"), *between, (60, 686, "F1", "here.")).text
     assert "```" not in typed((72, 700, "F3", "Typed by hand,"), (72, 686, "F3", "all of it.")).text
+    indented = [(72, 700, "F1", "See"), (90, 686, "F3", "cd ~"), (90, 672, "F3", "ls"), (104, 650, "F1", "A new one.")]
+    assert "```\ncd ~\nls\n```" in typed(*indented, (72, 636, "F1", "It goes on.")).text
     footer = [(72, 700, "F1", "See"), (90, 686, "F3", "cd ~"), (90, 672, "F3", "ls"), (300, 60, "F1", "12")]
     assert "```\ncd ~\nls\n```" in typed(*footer).text
 

@@ -217,7 +217,7 @@ def _code_at(lines: Sequence[_Line], start: int, step: float) -> int:
     while end < len(lines) and lines[end].is_fixed:
         end += 1
     following = (
-        lines[end] if end < len(lines) and lines[end - 1].baseline - lines[end].baseline < _FAR * step else first
+        lines[end] if end < len(lines) and lines[end - 1].baseline - lines[end].baseline <= _APART * step else first
     )
     is_term = end > start and following.left > first.left + first.pitch
     is_alone = end == start + 1 and not (start and first.left > lines[start - 1].left + first.pitch)
