@@ -366,6 +366,16 @@ def test_a_sentence_that_code_ends_is_quoted_with_the_code() -> None:
     assert "Foxes can leave their den at any time." in _texts(f"Foxes can leave their den at any time.\n\n{code}")
 
 
+def test_a_term_in_the_line_of_what_explains_it_is_told_from_that() -> None:
+    content = "den A hole in which a fox sleeps. It is dry.\n\nden mother\nThe oldest vixen of a den."
+    (den, *_) = _find(content, Markup.NONE)
+    assert (den.text, den.passage.content[den.start : den.end]) == (
+        "den: A hole in which a fox sleeps.",
+        "den A hole in which a fox sleeps.",
+    )
+    assert "den A hole in which a fox sleeps." in _texts(content)
+
+
 def test_lines_of_a_table_of_contents_are_not_quoted() -> None:
     entries = "4.1 Where all the foxes live . . . . . . 28\nHow the foxes hunt at night......xii\n"
     values = "Mice that a fox eats in a year..... 9200\nFoxes eat mice."

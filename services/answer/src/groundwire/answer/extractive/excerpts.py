@@ -104,6 +104,8 @@ _LEADERS = re.compile(r"(?: \.){4}|\.{5}")
 _TO_A_PAGE = re.compile(r"[ .](?:\d{1,3}|[ivxlc]{1,6})$")
 # What an item of a list is about: "Peer authentication, which …".
 _ITEM_NAME = re.compile(r"[^,;:(\u2014.]{2,60}(?=[,;:(\u2014]|\.?$)")
+# A term in the line of what explains it, which print sets apart: "job A set of processes".
+_RUN_IN = re.compile(r"^(?P<term>[^.:;,()]{2,60}?) (?=(?:An?|The|Any|One) [a-z])")
 # The head of a document: `Author: Ada Lovelace`, one to a line.
 _FIELD = re.compile(
     r"^:?[A-Z][\w-]{1,30}(?: [a-z][\w-]{1,20}){0,2}:[ \t]++\S[^\r\n]*+(?:\r?\n[ \t]++[^\s:][^\r\n]*+)*+", re.MULTILINE
@@ -355,6 +357,8 @@ class _Reader:
     def _prose(self, index: int) -> Iterator[Excerpt]:
         item = self.items[index]
         text = self._plain(item.start, item.end)
+        if self.passage.markup is Markup.NONE and item.begins_block:
+            text = _RUN_IN.sub(r"\g<term>: ", text, count=1)
         end = item.end
         if not _WORD.search(text):
             return  # the colons that announce code, behind the sentence that says what it shows
