@@ -367,8 +367,8 @@ def test_a_sentence_that_code_ends_is_quoted_with_the_code() -> None:
 
 
 def test_a_term_in_the_line_of_what_explains_it_is_told_from_that() -> None:
-    content = "den A hole in which a fox sleeps. It is dry.\n\nden mother\nThe oldest vixen of a den."
-    (den, *_) = _find(content, Markup.NONE)
+    content = "These are our terms.\n\nden A hole in which a fox sleeps. It is dry."
+    _, den, *_ = _find(content, Markup.NONE)
     assert (den.text, den.passage.content[den.start : den.end]) == (
         "den: A hole in which a fox sleeps.",
         "den A hole in which a fox sleeps.",
