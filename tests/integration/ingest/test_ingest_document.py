@@ -34,6 +34,7 @@ from groundwire.rpc import request_context
 from groundwire.rpc.request_context import RequestContext
 from tests.integration.ingest.harness import Harness
 from tests.stubs import by_id, by_source
+from tests.unit.ingest.made_files import make_pdf
 
 TRICKY = (
     '\ufeff---\r\ntitle: Flüsse\r\ntags: [wasser, "stadt"]\r\n---\r\n# Die Elbe 🌊\r\n\r\n'
@@ -207,6 +208,24 @@ def test_unchanged_bytes_cost_nothing(harness: Harness, collection: str) -> None
     assert (again.counts.embedded_count, again.counts.chunk_count) == (0, first.counts.chunk_count)
     assert harness.embedder.texts == []
     assert harness.points(collection) == points
+
+
+def test_a_new_reader_reads_the_same_bytes_again_once(
+    harness: Harness, collection: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = make_pdf(["The tide rises.\nThe moon pulls."])
+    monkeypatch.setattr("groundwire.ingest.documents.READER_REVISIONS", {})
+    first = harness.ingest(collection, "tides.pdf", content)
+    harness.ingest(collection, "tides.txt", "The tide rises twice a day.")
+    monkeypatch.undo()
+    digest = hashlib.sha256(content).hexdigest()
+    again = harness.ingest(collection, "tides.pdf", content, source_hash=digest)
+    assert again.outcome == ingest_result_pb2.INGEST_OUTCOME_REPLACED
+    assert again.document.document_id == first.document.document_id
+    assert again.counts.embedded_count == 0
+    text = harness.ingest(collection, "tides.txt", "The tide rises twice a day.")
+    for result in (text, harness.ingest(collection, "tides.pdf", content)):
+        assert result.outcome == ingest_result_pb2.INGEST_OUTCOME_UNCHANGED
 
 
 def test_only_changed_chunks_are_embedded_again(harness: Harness, collection: str) -> None:

@@ -90,9 +90,9 @@ class Document:
 
     `generation` counts from 1 per document. `source_hash` is the SHA-256 of the original bytes in
     lower-case hex; `total_chars` counts code points and `total_bytes` UTF-8 bytes of the canonical text.
-    `chunk_count` leaves out chunks that stand for whole sections. `rules_digest` identifies the rules the chunks were
-    made by, `tokenizer` the counter of their tokens. `encoding` is that of the original bytes, empty where they
-    are no text.
+    `chunk_count` leaves out chunks that stand for whole sections. `rules_digest` identifies the rules, and the reader,
+    that the chunks were made by, `tokenizer` the counter of their tokens. `encoding` is that of the original bytes,
+    empty where they are no text.
     `delete_time` is set while it is deleted softly; its generation is then the one that a restoration brings back.
     `alias_uris` are the first ALIASES_SHOWN of the `alias_count` other sources that stand for it, in rising order;
     `alias_changes` counts how often these changed. `source_version` is the highest that it was

@@ -31,7 +31,13 @@ from groundwire.ingest.ingesting import (
 )
 from groundwire.ingest.keyed_locks import KeyedLocks
 from groundwire.ingest.parsing.parsed_document import Original, Parser, ParseRules
-from groundwire.ingest.parsing.source_text import SourceWarning, check_size, filled_from_source, following_source
+from groundwire.ingest.parsing.source_text import (
+    READER_REVISIONS,
+    SourceWarning,
+    check_size,
+    filled_from_source,
+    following_source,
+)
 from groundwire.ingest.parsing.text_encoding import UTF_8
 from groundwire.ingest.writing import GenerationWriter, Written
 from groundwire.kernel.budget import Budget
@@ -386,7 +392,7 @@ class DocumentIngest:
             expected_generation=existing.generation if existing else 0,
             pages=parsed.pages,
             properties=parsed.properties,
-            rules_digest=under_way.policy.digest,
+            rules_digest=_reading_digest(under_way.policy, parsed.format),
             encoding=parsed.encoding,
             source_version=request.source_version,
         )
@@ -482,7 +488,14 @@ def _content_of(chunk: Chunk) -> str:
 def _same_rules(request: IngestRequest, policy: ChunkingPolicy, existing: Document) -> bool:
     # Of equal bytes that came as a file before, the encoding may have been another one than that of a text.
     same_encoding = not request.decoded or existing.encoding in {"", UTF_8}
-    return existing.rules_digest == policy.digest and request.format in {None, existing.format} and same_encoding
+    same_reading = existing.rules_digest == _reading_digest(policy, existing.format)
+    return same_reading and request.format in {None, existing.format} and same_encoding
+
+
+def _reading_digest(policy: ChunkingPolicy, source_format: DocumentFormat) -> str:
+    """Return what identifies the rules of chunking and the reader, so that a new reader reads the same bytes again."""
+    revision = READER_REVISIONS.get(source_format)
+    return policy.digest if revision is None else f"{policy.digest}+{revision}"
 
 
 def check_source(source_uri: str, settings: CollectionSettings) -> None:

@@ -48,6 +48,10 @@ _DEFAULTS = DocumentFields()
 _NAMES = tuple(each.name for each in fields(DocumentFields) if each.name != "metadata")
 
 
+READER_REVISIONS = {DocumentFormat.PDF: 1}
+"""How often what a reader makes of the same bytes has changed; a format that is not here has its first reader."""
+
+
 class SourceWarning(StrEnum):
     """What the caller should know about a source that could be read."""
 
