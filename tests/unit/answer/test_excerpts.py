@@ -318,6 +318,36 @@ def test_an_item_is_quoted_without_what_introduces_the_list_below_it() -> None:
     assert not any("The depths are" in text for text in quoted)
 
 
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        ("Appendix B.4.7 Mice\n\nThey are small.", [("They are small.", "Mice")]),
+        ("B.4 Habits\nFoxes hunt at night.", [("Foxes hunt at night.", "Habits")]),
+        ("They eat mice.\n\nThey are small.", [("They eat mice.", "Mice"), ("They are small.", "Mice")]),
+        (
+            "All of the foxes that live in the far north eat mice\n\nThey are small.",
+            [
+                ("All of the foxes that live in the far north eat mice", "Mice"),
+                ("All of the foxes that live in the far north eat mice They are small.", "Mice"),
+            ],
+        ),
+    ],
+)
+def test_what_is_a_title_in_a_pdf(content: str, found: list[tuple[str, str]]) -> None:
+    passage = make_passage(content, section_heading="Mice", markup=Markup.NONE)
+    assert [(each.text, each.heading) for each in find_excerpts([passage])] == found
+
+
+def test_the_title_of_a_pdf_without_headings_is_none() -> None:
+    passage = make_passage("Foxes and mice\n\nThey are small.", title="Foxes and mice", markup=Markup.NONE)
+    assert [each.heading for each in find_excerpts([replace(passage, section_heading="Foxes and mice")])] == [""]
+
+
+def test_topics_of_a_list_are_not_quoted_one_by_one() -> None:
+    found = _find("Here we tell:\n\n- What a fox is\n- How it hunts mice\n- How it hunts mice is known.")
+    assert [each.text for each in found if not each.is_whole] == ["How it hunts mice is known."]
+
+
 def test_of_a_long_list_the_names_of_its_items_are_quoted_where_something_introduces_it() -> None:
     def whole(introduction: str, *items: str) -> list[str]:
         content = "\n".join([introduction, "", *(f"- {item}" for item in items)])
@@ -351,16 +381,19 @@ def test_of_a_long_list_the_names_of_its_items_are_quoted_where_something_introd
 def test_a_sentence_that_code_ends_is_quoted_with_the_code() -> None:
     code = "```\nden --leave\n```\n"
     shown = "To leave a den the command is\nden --leave"
-    assert _texts(f"Foxes sleep all day.\n\nTo leave a den the command is\n\n{code}\nand nothing else.") == [
-        *("Foxes sleep all day.", shown, "and nothing else.")
+    assert _texts(f"Foxes sleep all day.\n\nTo leave a den the command is\n\n{code}\nwhere den is a name.") == [
+        *("Foxes sleep all day.", shown, "where den is a name.")
     ]
-    (rest,) = [each for each in _find(f"{code}\nand nothing else.") if each.text == "and nothing else."]
+    (rest,) = [each for each in _find(f"{code}\nwhere den is a name.") if each.kind is BlockKind.PROSE]
     assert rest.leans
     assert _texts(f"1. Foxes sleep all day.\n2. To leave a den the command is\n\n{code}")[0] == "Foxes sleep all day."
     assert shown in _texts(f"1. Foxes sleep all day.\n2. To leave a den the command is\n\n{code}")
     assert "To leave a den the command is" not in _texts(f"1. Foxes sleep.\n2. To leave a den the command is\n\n{code}")
     (rest,) = [each for each in _find(f"{code}\nNothing else is needed.") if each.kind is BlockKind.PROSE]
     assert not rest.leans
+    assert "Leave:\nden --leave" in _texts(f"- Foxes sleep all day.\n- Leave:\n\n{code}")
+    long = "To leave a den that you share with many other foxes, simply run:"
+    assert not any(text.startswith("To leave") for text in _texts(f"{long}\n\n{code.replace('den', '[1] ')}"))
     # A label is no sentence, and a whole sentence says something by itself.
     assert _texts(f"Foxes sleep all day.\n\nExample\n\n{code}") == ["Foxes sleep all day.", "den --leave"]
     assert "Foxes can leave their den at any time." in _texts(f"Foxes can leave their den at any time.\n\n{code}")
@@ -374,6 +407,8 @@ def test_a_term_in_the_line_of_what_explains_it_is_told_from_that() -> None:
         "den A hole in which a fox sleeps.",
     )
     assert "den A hole in which a fox sleeps." in _texts(content)
+    inside = "These are our terms. Den A hole in which a fox sleeps."
+    assert "Den A hole in which a fox sleeps." in [each.text for each in _find(inside, Markup.NONE)]
 
 
 def test_lines_of_a_table_of_contents_are_not_quoted() -> None:

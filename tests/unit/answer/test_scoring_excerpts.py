@@ -8,6 +8,7 @@ from groundwire.answer.extractive.excerpts import Excerpt, find_excerpts
 from groundwire.answer.extractive.generator import candidates
 from groundwire.answer.extractive.scoring import (
     Scored,
+    _has_asked_cell,
     answers_as_field,
     covered,
     rarities,
@@ -308,6 +309,8 @@ def test_a_row_answers_by_the_cell_that_is_asked_for() -> None:
     assert _best("What is the colour of an owl?", content).startswith("The range")
     sizes = "| Name | Full size | Use |\n|---|---|---|\n| eagle | 2 feet | owl size |\n| owl | 1 foot | any size |"
     assert _best("What is the size of an owl?", sizes).startswith("Name owl:")
+    # A row that has all words of the question has no cell that was asked for.
+    assert not _has_asked_cell(read_question("What are owls for?"), "Animal Owl: Size: 1 foot; Range: the barn")
 
 
 def test_a_person_beats_a_sentence_without_one() -> None:
@@ -319,6 +322,12 @@ def test_a_person_beats_a_sentence_without_one() -> None:
 def test_code_knows_no_person_and_no_date(question: str) -> None:
     code = "```\nAda.company = Ada.founded(Bob, 1999)\n```"
     assert _best(question, f"{code}\n\nCarl Smith founded it in 1998.") == "Carl Smith founded it in 1998."
+
+
+def test_a_mode_is_what_is_said_of_it_as_well() -> None:
+    text = "Foxes have a night mode, in which they see in the dark."
+    assert definition_match(read_question("What is the night mode?"), text, text) == 0.7
+    assert definition_match(read_question("What is a mode?"), "Each has a mode, in which it works.", "") == 0.7
 
 
 def test_code_defines_nothing() -> None:

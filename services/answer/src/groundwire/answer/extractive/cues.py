@@ -136,7 +136,7 @@ _DEFINING_VERB = re.compile(
     r"\b(?:(?P<copula>is|are|was|were)"
     r"(?= (?:an?|the|one|another|any|part|code|data|how|what|when|where|\w+ that|\w{3,} \w{3,}(?<!ou)s)\b)"
     r"|(?P<verb>means?|refers? to|stands? for|describes?|lets?|allows?|enables?|provides?|defines?"
-    r"|(?:can|may|could) be (?:\w+ )?(?:thought of|seen|regarded|viewed|described) as)|is|are|was|were)\b"
+    r"|(?:can|may|could) be (?:thought of|seen|regarded|viewed|described) as)|is|are|was|were)\b"
 )
 # How something comes about or where it stands does not say what it is: "Environments are created by calls".
 _MADE = re.compile(

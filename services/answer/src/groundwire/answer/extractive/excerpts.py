@@ -83,7 +83,9 @@ _FULL_LINE = 0.75
 _HEADING_WORDS = 10
 _NUMBER_WORDS = 4
 """Most words of the number before a title: "Appendix B.4.7"."""
-_HEADING_NUMBER = re.compile(r"(?:[A-Z]?\d++|[A-Z](?=\.\d))(?:\.\d++)*+\.?\s++")
+_HEADING_NUMBER = re.compile(
+    r"(?:(?i:chapter|appendix|part|section)\s++[A-Z\d]++|[A-Z]?\d++|[A-Z](?=\.\d))(?:\.\d++)*+[.:]?\s++"
+)
 _OPENS_LINE = frozenset("/$<\"'\u201c\u2018")
 _LONGEST_BREAK = 4
 """White space between two chunks that follow one another, in code points."""
@@ -648,7 +650,7 @@ def _with_titles(content: str, items: Sequence[Sentence], run: Sequence[Passage]
     for item in items:
         text = content[item.start : item.end]
         is_title = False
-        if item.begins_block and item.ends_block and not ends_sentence(text):
+        if item.begins_block and not ends_sentence(text):
             said = tuple(words(text))
             is_title = any(said[-len(title) :] == title and len(said) <= len(title) + _NUMBER_WORDS for title in titles)
         found.append(replace(item, kind=BlockKind.HEADING) if is_title else item)
