@@ -35,7 +35,7 @@ def make_pdf(
     ]
     for number, text in zip(page_numbers, pages, strict=True):
         bold = "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica-Bold >>"
-        code = "<< /Type /Font /Subtype /Type1 /BaseFont /Courier >>"
+        code = "<< /Type /Font /Subtype /Type1 /BaseFont /Courier /Encoding /WinAnsiEncoding >>"
         font = f"/Resources << /Font << /F1 3 0 R /F2 {bold} /F3 {code} >> >>"
         objects.append(f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] {font} /Contents {number + 1} 0 R >>")
         content = _content(text)

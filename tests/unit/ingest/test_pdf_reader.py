@@ -1,6 +1,7 @@
 """PDF: true pages, the text of each, headings from bookmarks, and every way it can be refused."""
 
 from datetime import UTC, datetime
+from time import process_time
 
 import pytest
 
@@ -309,6 +310,34 @@ def test_terms_names_in_sentences_and_typed_pages_are_no_code() -> None:
     assert "```" not in typed((72, 700, "F3", "Typed by hand,"), (72, 686, "F3", "all of it.")).text
     footer = [(72, 700, "F1", "See"), (90, 686, "F3", "cd ~"), (90, 672, "F3", "ls"), (300, 60, "F1", "12")]
     assert "```\ncd ~\nls\n```" in typed(*footer).text
+
+
+def test_code_that_shows_fences_is_between_longer_ones() -> None:
+    page = [(72, 700, "F1", "See"), (90, 686, "F3", "```{r}"), (90, 672, "F3", "ls()"), (90, 658, "F3", "```")]
+    found = typed(*page, (72, 644, "F1", "and"), (90, 630, "F3", "q()"))
+    blocks = ["````\n```{r}\nls()\n```\n````", "```\nq()\n```"]
+    assert found.text == f"See\n\n{blocks[0]}\n\nand\n\n{blocks[1]}"
+    assert [found.text[start:end] for start, end in found.outline.verbatim] == blocks
+
+
+def test_code_far_outside_of_the_page_does_not_fill_the_memory() -> None:
+    code = [(90, 686, "F3", "ls"), (90_000_000, 672, "F3", "cd")]
+    found = typed((72, 700, "F1", "See"), *code, (72, 640, "F1", "here."))
+    assert found.text == f"See\n\n```\nls\n{' ' * 200}cd\n```\n\nhere."
+
+
+def test_thousands_of_typed_lines_that_are_no_code_take_linear_time() -> None:
+    count = 16_000
+    terms = [(72, -14 * number, "F3", "cd") for number in range(count)]
+    prose = [(90, -14 * number, "F1", "x") for number in range(count, count + count // 10)]
+    start = process_time()
+    assert "```" not in typed(*terms, *prose).text
+    assert process_time() - start < 4  # 8 and more, if each line looks for the end of all
+
+
+def test_sentences_of_text_that_runs_up_the_page_are_one_paragraph() -> None:
+    lines = [f") Tj 0 1 -1 0 {72 + 14 * number} 100 Tm (Rain falls." for number in range(4)]
+    assert typed(*((72, 700, "F1", line) for line in lines)).text == "\n".join(["Rain falls."] * 4)
 
 
 def test_code_at_the_edge_of_pages_is_no_header() -> None:
