@@ -193,6 +193,46 @@ def test_a_title_that_a_bookmark_names_stays_on_its_page() -> None:
     assert [found.text[heading.start : heading.end] for heading in found.outline.headings] == ["Results"] * 2
 
 
+def test_headers_that_change_with_the_chapter_do_not_stand_between_the_lines_of_a_sentence() -> None:
+    pages = [
+        "1 Tides\nThe moon pulls at the",
+        "2 Chapter 1. Tides\nsea, which then",
+        "1. Tides 3\nrises",
+        "and falls.",
+        "2. Waves 5\n2 Waves\nWind drives it on. Near",
+        "6 CHAPTER 2. WAVES\nland it",
+        "3 The shore\u2019s end 7\nbreaks.",
+    ]
+    bookmarks = [("Tides", 0), ("Chapter 2. Waves", 4), ("The shore's end", 8)]
+    pages += ["8 3. THE SHORE'S END\nFoam.", "The shore's end\nSand."]
+    found = read(make_pdf([page.replace("\u2019", "'") for page in pages], bookmarks=bookmarks))
+    assert found.text == (
+        "1 Tides\n\nThe moon pulls at the\nsea, which then\nrises\nand falls.\n\n"
+        "2 Waves\nWind drives it on. Near\nland it\nbreaks.\n\nFoam.\n\nThe shore\u2019s end\n\nSand."
+    )
+
+
+def test_a_header_of_two_titles_needs_no_number() -> None:
+    header = "CHAPTER 1. THE SEA 1.{}"
+    titles = ["1. Tides", "2. Waves", "3. Foam"]
+    texts = ["The moon pulls at the", "sea, which then", "rises."]
+    pages = ["The sea\nTides\nWaves\nFoam"]
+    pages += [f"{header.format(title.upper())}\n{text}" for title, text in zip(titles, texts, strict=True)]
+    bookmarks = [("The sea", 0), ("1.1 Tides", 0), ("Waves", 0), ("Foam", 0)]
+    found = read(make_pdf(pages, bookmarks=bookmarks))
+    assert found.text.endswith("Foam\n\nThe moon pulls at the\nsea, which then\nrises.")
+    assert "1. THE SEA 1.1. TIDES" in read(make_pdf(pages[:3], bookmarks=bookmarks)).text
+    assert "1. THE SEA 1.1. TIDES" in read(make_pdf(pages, bookmarks=bookmarks[1:])).text
+
+
+def test_headings_that_look_like_headers_stay_on_their_pages() -> None:
+    names = ["Rain", "Sun", "Fog", "Hail"]
+    pages = [f"{number} {name}\n\n{name} falls." for number, name in enumerate(names, start=1)]
+    found = read(make_pdf(pages, bookmarks=[(name, index) for index, name in enumerate(names)]))
+    assert [heading.text for heading in found.outline.headings] == names
+    assert found.text == "\n\n".join(pages)
+
+
 def test_raised_digits_stay_apart_from_the_text_before_them() -> None:
     def raised(digits: str) -> str:
         return f") Tj 4 Ts /F1 7 Tf ({digits}) Tj 0 Ts /F1 11 Tf ("
