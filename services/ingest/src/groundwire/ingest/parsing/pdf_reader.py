@@ -146,7 +146,7 @@ def with_layout(raw: Any, page: Any, text: str) -> str:
             parts += text[end : block[0].start].strip("\r\n"), shown
             end = block[-1].end
         index += len(block) or 1
-    return "\n\n".join(filter(None, (*parts, text[end:].strip("\r\n")))) if parts else text
+    return "\n\n".join(filter(None, (*parts, text[end:].strip("\r\n"))))
 
 
 def _read_lines(raw: Any, page: Any, text: str) -> list[_Line]:
@@ -222,10 +222,10 @@ def _code_at(lines: Sequence[_Line], start: int, end: int, step: float) -> int:
     than the term, is none.
     """
     first = lines[start]
-    following = (
-        lines[end] if end < len(lines) and lines[end - 1].baseline - lines[end].baseline < _FAR * step else first
-    )
-    is_term = end > start and following.left > first.left + first.pitch
+    # What follows may also stand at the top of the next column.
+    is_near = end < len(lines) and abs(lines[end - 1].baseline - lines[end].baseline) < _FAR * step
+    following = lines[end] if is_near else first
+    is_term = following.left > first.left + first.pitch
     is_alone = end == start + 1 and not (start and first.left > lines[start - 1].left + first.pitch)
     return 0 if is_term or is_alone else end - start
 
@@ -443,7 +443,7 @@ def _goes_on(before: str, after: str) -> bool:
 _CODE = re.compile(r"^(`{3,}+)\n(?:.*+\n)*?\1$", re.MULTILINE)
 # Each is searched for on its page.
 _MAX_BOOKMARKS = 5000
-_GOES_ON = (",", "-", "\u2010", "\u2013", "\u2014", ")", LINE_END_HYPHEN)
+_GOES_ON = (",", "-", "\u2010", "\u2013", "\u2014", ")")
 _DATE = re.compile(r"D:(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?(?:([+\-Z])(\d\d)?'?(\d\d)?'?)?")
 # Defaults that libraries write.
 _PLACEHOLDERS = frozenset({"python-docx", "untitled", "anonymous", "(anonymous)", "(unspecified)", "unspecified"})

@@ -5,7 +5,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import TypeVar
 
 from groundwire.ingest.chunking.cuts import Heading
@@ -50,7 +50,7 @@ _HEADING_NUMBER = (
     r"(?:(?i:chapter|appendix|part|section)\s++(?:\w++[.:]?+\s++)??|(?:\d++|[A-Z])(?:\.\d++)*+[.):]?+[ \t\u00a0]++)"
 )
 _HEADING_NUMBERS = re.compile(_HEADING_NUMBER + "{0,2}")  # "CHAPTER " and "9. "
-_GAP_BEFORE_NUMBER = re.compile(rf"\s+(?={_HEADING_NUMBER})")
+_GAP_BEFORE_NUMBER, _MOST_GAPS = re.compile(rf" (?={_HEADING_NUMBER})"), 8
 _ALIKE = ("'\u2018\u2019", '"\u201c\u201d', "-\u2010\u2011\u2012\u2013\u2014")
 _FIRST_ALIKE = str.maketrans({sign: signs[0] for signs in _ALIKE for sign in signs})
 
@@ -130,25 +130,34 @@ def _readings(
     return [(line, 0), *around]
 
 
-def _headers(line: str, page: int, named: Container[str]) -> Iterator[tuple[Sequence[str], str, int]]:
+def _headers(line: str, page: int, named: Collection[str]) -> Iterator[tuple[Sequence[str], str, int]]:
     """Yield how a line reads as the title of a bookmark and a number, or as two titles with or without one.
 
     Each is the titles, what counts as standing around the number, and its distance from the number of the page.
     """
-    matches = _NUMBER_BEFORE.fullmatch(line), _NUMBER_BEHIND.fullmatch(line)
+    plain = _plain(line) if named else ""
+    matches = _NUMBER_BEFORE.fullmatch(plain), _NUMBER_BEHIND.fullmatch(plain)
     numbered = [(match["said"], "\n", int(match["number"]) - page) for match in matches if match is not None]
-    for said, around, distance in [*numbered, (line, "\n\n", 0)]:
-        if around == "\n" and _bare(said) in named:
-            yield [_bare(said)], around, distance
-        for gap in _GAP_BEFORE_NUMBER.finditer(said):
-            titles = _bare(said[: gap.start()]), _bare(said[gap.end() :])
+    for said, around, distance in [*numbered, (plain, "\n\n", 0)]:
+        if around == "\n" and _without_numbers(said) in named:
+            yield [_without_numbers(said)], around, distance
+        for gap in islice(_GAP_BEFORE_NUMBER.finditer(said), _MOST_GAPS):
+            titles = _without_numbers(said[: gap.start()]), _without_numbers(said[gap.end() :])
             if all(title in named for title in titles):
                 yield titles, around, distance
 
 
 def _bare(title: str) -> str:
     """Return a title in capitals without the numbers before it."""
-    return _HEADING_NUMBERS.sub("", on_one_line(title).translate(_FIRST_ALIKE).upper(), count=1)
+    return _without_numbers(_plain(title))
+
+
+def _plain(text: str) -> str:
+    return on_one_line(text).translate(_FIRST_ALIKE).upper()
+
+
+def _without_numbers(plain: str) -> str:
+    return _HEADING_NUMBERS.sub("", plain, count=1)
 
 
 LINE_END_HYPHEN = "\ufffe"
@@ -183,7 +192,7 @@ def with_whole_words(pages: Sequence[str]) -> list[str]:
 _Range = TypeVar("_Range", PageSpan, Heading)
 _LINE_BELOW_ANOTHER = re.compile(r"[^\n]\n[^\n]")
 # Searching for thousands of titles on one huge page would take minutes.
-_MOST_SEARCHED_CHARS = 50_000_000
+_MOST_SEARCHED_CHARS = 200_000_000
 
 
 def find_headings(text: str, pages: Sequence[PageSpan], bookmarks: Sequence[Bookmark]) -> list[Heading]:
@@ -198,13 +207,13 @@ def find_headings(text: str, pages: Sequence[PageSpan], bookmarks: Sequence[Book
         title = on_one_line(bookmark.title)
         if not title or len(title) > _MAX_TITLE_CHARS:
             continue
-        page = pages[bookmark.page_index]
-        start = max(after, page.start)
-        searched += max(0, page.end - start)
         if searched > _MOST_SEARCHED_CHARS:
             break
+        page = pages[bookmark.page_index]
+        start = max(after, page.start)
         # A line with the title alone may also be a cell of a table.
         match = _title_line(title, _HEADING_NUMBER).search(text, start, page.end)
+        searched += (page.end if match is None else match.end()) - start
         match = match or _title_line(title).search(text, start, page.end)
         if match is not None:
             after = match.end()
@@ -221,7 +230,7 @@ def set_apart(
     Without it a heading and the paragraph below it read as one sentence.
     """
     lines = sorted({start for each in headings for start in (each.start, each.end + 1)})
-    breaks = [start for start in lines if _LINE_BELOW_ANOTHER.match(text, max(0, start - 2)) is not None]
+    breaks = [start for start in lines if start > 1 and _LINE_BELOW_ANOTHER.match(text, start - 2) is not None]
     parts = [text[start:end] for start, end in pairwise([0, *breaks, len(text)])]
 
     def moved(each: _Range) -> _Range:
@@ -241,4 +250,4 @@ def _title_line(title: str, number: str = "") -> re.Pattern[str]:
 def _as_printed(word: str) -> str:
     """Return the pattern of a word of a title, whose quotes and dashes may be others on the page."""
     alike = (next((signs for signs in _ALIKE if character in signs), character) for character in word)
-    return "".join(f"[{re.escape(each)}]" if len(each) > 1 else re.escape(each) for each in alike)
+    return "".join(f"[{each}]" if len(each) > 1 else re.escape(each) for each in alike)
