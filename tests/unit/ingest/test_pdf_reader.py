@@ -43,6 +43,14 @@ def test_pages_without_text_are_counted_and_keep_their_numbers() -> None:
     assert [found.text[page.start : page.end] for page in found.pages] == ["First.", "", "", "Fourth."]
 
 
+def test_a_page_of_spaces_has_no_text() -> None:
+    found = read(
+        make_pdf([[(72, 700, "F1", 11, "Rain. ")], [(72, 700, "F1", 11, " "), (72, 600, "F1", 11, " ")], "Fog."])
+    )
+    assert [found.text[page.start : page.end] for page in found.pages] == ["Rain.", "", "Fog."]
+    assert found.warnings == {SourceWarning.PAGE_WITHOUT_TEXT: 1}
+
+
 def test_a_document_without_any_text_is_refused_with_its_pages() -> None:
     with pytest.raises(DocumentWithoutTextError, match="no text layer") as caught:
         read(make_pdf(["", ""]))
@@ -244,15 +252,15 @@ def test_a_title_that_a_bookmark_names_stays_on_its_page() -> None:
 def test_headers_that_change_with_the_chapter_do_not_stand_between_the_lines_of_a_sentence() -> None:
     pages = [
         "1 Tides\nThe moon pulls at the",
-        "2 Chapter 1. Tides\nsea, which then",
-        "1. Tides 3\nrises",
+        "12 Chapter 1. Tides\nsea, which then",
+        "1. Tides 13\nrises",
         "and falls.",
-        "2. Waves 5\n2 Waves\nWind drives it on. Near",
-        "6 CHAPTER 2. WAVES\nland it",
-        "3 The shore\u2019s end 7\nbreaks.",
+        "2. Waves 15\n2 Waves\nWind drives it on. Near",
+        "16 CHAPTER 2. WAVES\nland it",
+        "3 The shore\u2019s end 17\nbreaks.",
     ]
     bookmarks = [("Tides", 0), ("Chapter 2. Waves", 4), ("The shore's end", 8)]
-    pages += ["8 3. THE SHORE'S END\nFoam.", "The shore's end\nSand."]
+    pages += ["18 3. THE SHORE'S END\nFoam.", "The shore's end\nSand."]
     found = read(make_pdf([page.replace("\u2019", "'") for page in pages], bookmarks=bookmarks))
     assert found.text == (
         "1 Tides\n\nThe moon pulls at the\nsea, which then\nrises\nand falls.\n\n"
@@ -271,6 +279,19 @@ def test_a_header_of_two_titles_needs_no_number() -> None:
     assert found.text.endswith("Foam\n\nThe moon pulls at the\nsea, which then\nrises.")
     assert "1. THE SEA 1.1. TIDES" in read(make_pdf(pages[:3], bookmarks=bookmarks)).text
     assert "1. THE SEA 1.1. TIDES" in read(make_pdf(pages, bookmarks=bookmarks[1:])).text
+    assert "1. THE SEA 1.1. TIDES" in read(make_pdf(pages, bookmarks=bookmarks[:1])).text
+    # It stays where the title of the page stands nowhere else.
+    assert "1. THE SEA 1.2. WAVES" in read(make_pdf(pages, bookmarks=[*bookmarks, ("Waves", 2)])).text
+    pages = [
+        page.replace("CHAPTER 1. ", "").replace(" 1.1.", "").replace(" 1.2.", "").replace(" 1.3.", "") for page in pages
+    ]
+    assert "THE SEA TIDES\n" in read(make_pdf(pages, bookmarks=bookmarks)).text
+
+
+def test_two_pages_with_two_numbers_have_no_header() -> None:
+    pages = ["1 Waves 1\nRain.", "2 Waves 2\nSun.", "Fog."]
+    found = read(make_pdf(pages, bookmarks=[("Waves", 2), ("Waves 1", 2), ("Waves 2", 2)]))
+    assert found.text == "\n\n".join(pages)
 
 
 def test_headings_that_look_like_headers_stay_on_their_pages() -> None:
@@ -412,7 +433,7 @@ def test_words_that_a_line_end_divides_are_whole_with_the_hyphen_that_they_have_
     [
         ("Bone-\nanchored aids", "Boneanchored\naids"),
         ("State-of-the-art care. A state-of-the-\nart bed", "State-of-the-art care. A state-of-the-art\nbed"),
-        ("Pay--payment--then. A pay-\nment here", "Pay--payment--then. A payment\nhere"),
+        ("Pay--payment--then. In-network. An in-\nnetwork pay-\nment here", "payment\nhere"),
         ("In-network. An in-\nnetwork-wide rule", "In-network. An in-network-wide\nrule"),
         ("In-network. An in-\nnetwork\nrule", "In-network. An in-network\nrule"),
         ("in-network. An IN-\nNETWORK rule", "in-network. An IN-NETWORK\nrule"),
@@ -472,7 +493,7 @@ def test_terms_names_in_sentences_and_typed_pages_are_no_code() -> None:
         (100, 644, "F1", "Changes it."),
     ]
     assert "```" not in typed(*far).text
-    for mixed in ([(72, "F1", "Use"), (100, "F3", "cd ls")], [(72, "F3", "cd ls"), (112, "F1", "s")]):
+    for mixed in ([(72, "F1", "Use"), (100, "F3", "cd ls")], [(72, "F3", "cd ls"), (105, "F1", "s")]):
         lines = [(x, 700 - 14 * number, font, text) for number in range(3) for x, font, text in mixed]
         assert "```" not in typed(*lines, (72, 644, "F1", "here.")).text
     assert "```" not in typed((100, 700, "F3", "A header"), (72, 686, "F1", "It rains."), (72, 672, "F1", "Now.")).text
@@ -514,6 +535,14 @@ def test_code_that_shows_fences_is_between_longer_ones() -> None:
     assert [found.text[start:end] for start, end in found.outline.verbatim] == blocks
 
 
+def test_backticks_of_a_page_itself_are_code_only_around_lines() -> None:
+    for texts in (["Use ```", "it", "```"], ["```", "it", "```b"]):
+        typed_page = [(72, 700 - 14 * number, "F3", 11, text) for number, text in enumerate(texts)]
+        code = [(72, 700, "F1", 11, "See"), (90, 686, "F3", 11, "cd"), (90, 672, "F3", 11, "ls")]
+        found = read(make_pdf([typed_page, code]))
+        assert [found.text[start:end] for start, end in found.outline.verbatim] == ["```\ncd\nls\n```"]
+
+
 def test_code_far_outside_of_the_page_does_not_fill_the_memory() -> None:
     code = [(90, 686, "F3", "ls"), (90_000_000, 672, "F3", "cd")]
     found = typed((72, 700, "F1", "See"), *code, (72, 640, "F1", "here."))
@@ -536,8 +565,11 @@ def test_sentences_of_text_that_runs_up_the_page_are_one_paragraph() -> None:
 
 def test_code_and_tables_at_the_edge_of_pages_are_no_headers() -> None:
     code = [(90, 686, "F3", "cd ~"), (90, 672, "F3", "ls")]
-    rows = [(x, 686 - 14 * row, "F1", f"{x}") for row in range(3) for x in (72, 260, 420)]
-    for block, shown in ((code, "```\ncd ~\nls\n```"), (rows, "| 72 | 260 | 420 |\n" * 3)):
+    rows = [(x, 686 - 14 * row, "F1", f"{x + row}") for row in range(3) for x in (72, 260, 420)]
+    for block, shown in (
+        (code, "```\ncd ~\nls\n```"),
+        (rows, "| 72 | 260 | 420 |\n| 73 | 261 | 421 |\n| 74 | 262 | 422 |"),
+    ):
         pages = [[*((72, 700, "F1", f"See {'x' * number}"), *block)] for number in range(1, 5)]
         found = read(make_pdf([[(x, y, font, 11, text) for x, y, font, text in page] for page in pages]))
         assert found.text.replace("| --- | --- | --- |\n", "").count(shown.strip()) == 4
