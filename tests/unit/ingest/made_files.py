@@ -19,10 +19,11 @@ def make_pdf(
     *,
     info: Mapping[str, str] | None = None,
     bookmarks: Sequence[tuple[str, int]] = (),
+    code_font: str = "/BaseFont /Courier",
 ) -> bytes:
     """Return a PDF with these texts, one line of a page for each of their lines, or each piece where it is placed.
 
-    `bookmarks` are titles with the index of their page.
+    `bookmarks` are titles with the index of their page, `code_font` entries of the font F3.
     """
     page_numbers = [4 + 2 * index for index in range(len(pages))]
     first_bookmark = 4 + 2 * len(pages) + 1
@@ -35,7 +36,7 @@ def make_pdf(
     ]
     for number, text in zip(page_numbers, pages, strict=True):
         bold = "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica-Bold >>"
-        code = "<< /Type /Font /Subtype /Type1 /BaseFont /Courier >>"
+        code = f"<< /Type /Font /Subtype /Type1 {code_font} /Encoding /WinAnsiEncoding >>"
         font = f"/Resources << /Font << /F1 3 0 R /F2 {bold} /F3 {code} >> >>"
         objects.append(f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] {font} /Contents {number + 1} 0 R >>")
         content = _content(text)

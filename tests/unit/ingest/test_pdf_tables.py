@@ -160,3 +160,9 @@ def test_items_with_numbers_at_the_margin_are_no_table() -> None:
         ),
     ]
     assert "|" not in read([*BODY, *items]).text
+
+
+def test_words_that_a_line_end_divides_are_whole_in_a_cell() -> None:
+    first = cells(622, (72, 0, "E1"), (130, 0, "The sensor is not con-"), (130, 1, "nected."), (300, 0, "Wait."))
+    second = cells(590, (72, 0, "E2"), (130, 0, "The fan is blocked."), (300, 0, "Clean the grille."))
+    assert "| E1 | The sensor is not connected. | Wait. |" in read([*BODY, *HEADER, *first, *second]).text

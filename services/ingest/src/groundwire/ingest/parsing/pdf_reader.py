@@ -28,6 +28,7 @@ from groundwire.ingest.parsing.source_text import (
     SourceText,
     SourceWarning,
     clean,
+    fenced,
     load,
     malformed,
     on_one_line,
@@ -57,6 +58,8 @@ _FIXED_NAME = re.compile(
 )
 # A page with more lines in such a font is typed, not code.
 _TYPED = 0.95
+# Text may stand miles outside of its page: at most so many characters of indentation.
+_DEEPEST = 200
 # Two lines that happen to be aligned are no table; each row is compared with all above it, in quadratic time.
 _FEWEST_ROWS, _MOST_ROWS = 3, 100
 # Cells after the first column have at most this many words (median): longer ones are columns of prose.
@@ -123,15 +126,19 @@ def with_layout(raw: Any, page: Any, text: str) -> str:
     step = steps[len(steps) // 4] if steps else 0.0
     is_typed = sum(line.is_fixed for line in lines) > _TYPED * len(lines)
     parts: list[str] = []
-    end = index = 0
+    end = index = code_end = 0
     while index < len(lines):
+        # Looked for once: many lines may turn out to be no code.
+        code_end = max(code_end, index)
+        while code_end < len(lines) and lines[code_end].is_fixed:
+            code_end += 1
         count, wrapped = _table_at(lines, index, step), _wrapped_table_at(lines, index, step)
         block = lines[index : index + max(count, wrapped.count)]
         shown = ""
         if block:
             cells = wrapped.rows if wrapped.count > count else _cells_of(block)
             shown = _as_markdown(cells, is_bolder=block[0].weight >= block[1].weight + _BOLDER)
-        elif not is_typed and (block := lines[index : index + _code_at(lines, index, step)]):
+        elif not is_typed and (block := lines[index : index + _code_at(lines, index, code_end, step)]):
             shown = _as_code(text, block)
         elif index and _is_apart(text, lines[index - 1], lines[index], step):
             parts.append(text[end : lines[index].start].strip("\r\n"))
@@ -140,7 +147,7 @@ def with_layout(raw: Any, page: Any, text: str) -> str:
             parts += text[end : block[0].start].strip("\r\n"), shown
             end = block[-1].end
         index += len(block) or 1
-    return "\n\n".join(filter(None, (*parts, text[end:].strip("\r\n")))) if parts else text
+    return "\n\n".join(filter(None, (*parts, text[end:].strip("\r\n"))))
 
 
 def _read_lines(raw: Any, page: Any, text: str) -> list[_Line]:
@@ -203,23 +210,23 @@ def _is_apart(text: str, before: _Line, line: _Line, step: float) -> bool:
     """Tell whether a paragraph begins with a line: far below the one before, or further in or out behind a sentence."""
     said = text[before.start : before.end]
     is_far = before.baseline - line.baseline > _APART * step
-    is_shifted = abs(line.left - before.left) > _SHIFTED * step
+    # Lines of text that runs up or down the page are all at the same height.
+    is_shifted = 0 < _SHIFTED * step < abs(line.left - before.left)
     is_apart = is_far or (is_shifted and said.rstrip().endswith(_SENTENCE_ENDS))
     return is_apart and not _goes_on(said, text[line.start : line.end])
 
 
-def _code_at(lines: Sequence[_Line], start: int, step: float) -> int:
-    """Return how many lines from `start` on are code: a line alone is, if it is further in than the one before.
+def _code_at(lines: Sequence[_Line], start: int, end: int, step: float) -> int:
+    """Return how many lines from `start` on are code; those up to `end` are in a typewriter font.
 
-    A term above what explains it, which is set further in than the term, is none.
+    A line alone is code if it is further in than the one before. A term above what explains it, which is set further in
+    than the term, is none.
     """
-    first, end = lines[start], start
-    while end < len(lines) and lines[end].is_fixed:
-        end += 1
-    following = (
-        lines[end] if end < len(lines) and lines[end - 1].baseline - lines[end].baseline <= _APART * step else first
-    )
-    is_term = end > start and following.left > first.left + first.pitch
+    first = lines[start]
+    # What follows may also stand at the top of the next column.
+    is_near = end < len(lines) and abs(lines[end - 1].baseline - lines[end].baseline) <= _APART * step
+    following = lines[end] if is_near else first
+    is_term = following.left > first.left + first.pitch
     is_alone = end == start + 1 and not (start and first.left > lines[start - 1].left + first.pitch)
     return 0 if is_term or is_alone else end - start
 
@@ -230,11 +237,11 @@ def _as_code(text: str, lines: Sequence[_Line]) -> str:
     shown = (
         indent(
             text[line.start : line.end].strip().replace(LINE_END_HYPHEN, "-\n"),
-            " " * round((line.left - margin) / pitch),
+            " " * round(min(_DEEPEST, (line.left - margin) / pitch)),
         )
         for line in lines
     )
-    return "\n".join(["```", *shown, "```"])
+    return fenced("\n".join(shown))
 
 
 def _table_at(lines: Sequence[_Line], start: int, step: float) -> int:
@@ -434,10 +441,10 @@ def _goes_on(before: str, after: str) -> bool:
     return after.lstrip()[:1].islower() and (said[-1:].isalnum() or said.endswith(_GOES_ON))
 
 
-_FENCE = re.compile(r"^```$", re.MULTILINE)
+_CODE = re.compile(r"^(`{3,}+)\n(?:.*+\n)*?\1$", re.MULTILINE)
 # Each is searched for on its page.
 _MAX_BOOKMARKS = 5000
-_GOES_ON = (",", "-", "\u2010", "\u2013", "\u2014", ")", LINE_END_HYPHEN)
+_GOES_ON = (",", "-", "\u2010", "\u2013", "\u2014", ")")
 _DATE = re.compile(r"D:(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?(?:([+\-Z])(\d\d)?'?(\d\d)?'?)?")
 # Defaults that libraries write.
 _PLACEHOLDERS = frozenset({"python-docx", "untitled", "anonymous", "(anonymous)", "(unspecified)", "unspecified"})
@@ -497,8 +504,7 @@ def read_pdf(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
     finally:
         pdf.close()  # PDFium frees what it holds outside of Python only now
     warnings = {**properties.warnings, **({SourceWarning.PAGE_WITHOUT_TEXT: blank} if blank else {})}
-    fences = [fence.span() for fence in _FENCE.finditer(text)]
-    code = tuple((start, end) for (start, _), (_, end) in zip(fences[::2], fences[1::2], strict=False))
+    code = tuple(block.span() for page in pages for block in _CODE.finditer(text, page.start, page.end))
     outline = TextOutline(headings, code)
     return SourceText(DocumentFormat.PDF, text, outline, pages=pages, properties=properties.fields, warnings=warnings)
 

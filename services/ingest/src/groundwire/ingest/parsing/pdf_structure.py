@@ -3,9 +3,9 @@
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Container, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import TypeVar
 
 from groundwire.ingest.chunking.cuts import Heading
@@ -33,6 +33,8 @@ _MOST_ON_PAGE = 2
 _LONGEST_STEP = 2
 _MAX_RUNNING_CHARS = 200
 _NUMBER = re.compile(r"\d{1,5}")
+_NUMBER_BEFORE = re.compile(r"(?P<number>\d{1,5})\s+(?P<said>.+)")
+_NUMBER_BEHIND = re.compile(r"(?P<said>.+)\s(?P<number>\d{1,5})")
 _PAGE_NUMBER = re.compile(
     r"[^\w\n]*+(?:(?:page|seite|p[\u00e1a]gina|p)\b[^\w\n]*+)?\n(?:\W*+(?:(?:of|von|de|di)\b)?\W*+\d++)?\W*+",
     re.IGNORECASE,
@@ -43,12 +45,26 @@ _MARKS = ("|", "```")
 _FEWEST_PAGES, _FEWEST_PAGES_IN_DOUBT = 3, 6
 
 
-def without_running_lines(pages: Sequence[str], titles: Container[tuple[int, str]] = ()) -> list[str]:
+# What a title has before it on its page and mostly not in its bookmark: "10.7", "A.2.", "Appendix B:", "CHAPTER\nTWO".
+_HEADING_NUMBER = (
+    r"(?:(?i:chapter|appendix|part|section)\s++(?:\w++[.:]?+\s++)??|(?:\d++|[A-Z])(?:\.\d++)*+[.):]?+[ \t\u00a0]++)"
+)
+_HEADING_NUMBERS = re.compile(_HEADING_NUMBER + "{0,2}")  # "CHAPTER " and "9. "
+_GAP_BEFORE_NUMBER, _MOST_GAPS = re.compile(rf" (?={_HEADING_NUMBER})"), 8
+_ALIKE = ("'\u2018\u2019", '"\u201c\u201d', "-\u2010\u2011\u2012\u2013\u2014")
+_FIRST_ALIKE = str.maketrans({sign: signs[0] for signs in _ALIKE for sign in signs})
+
+
+def without_running_lines(pages: Sequence[str], titles: Collection[tuple[int, str]] = ()) -> list[str]:
     """Return the texts of pages without headers and footers, which would stand in the middle of sentences.
 
-    What they say stays once, at the top of their first page, unless it is no more than a number. No page loses all of
-    its text, and none the title of a bookmark: `titles` has them with the index of their page.
+    What they say stays once, at the top of their first page, unless it is no more than a number and titles of
+    bookmarks. No page loses all of its text, and none the title of a bookmark: `titles` has them with the index of
+    their page.
     """
+    own: dict[str, set[int]] = defaultdict(set)
+    for page, title in titles:
+        own[_bare(title)].add(page)
     lines = [[line for line in page.split("\n") if line.strip()] for page in pages]
     # The pages of each line that stands in the same place from the top or the bottom; one with a number also as what is
     # around that, with its distance from the number of the page.
@@ -65,10 +81,8 @@ def without_running_lines(pages: Sequence[str], titles: Container[tuple[int, str
                 or counts[page][line] > _MOST_ON_PAGE
             ):
                 continue
-            places[index, line, 0].append(page)
-            for number in () if line.endswith((".", "!", "?")) else _NUMBER.finditer(line):
-                around = f"{line[: number.start()]}\n{line[number.end() :]}"
-                places[index, around, int(number[0]) - page].append(page)
+            for around, distance in _readings(texts, index % len(texts), page, own):
+                places[index, around, distance].append(page)
     running: set[tuple[int, int]] = set()
     kept: set[tuple[int, int]] = set()
     for (index, text, _), found in places.items():
@@ -98,10 +112,58 @@ def without_running_lines(pages: Sequence[str], titles: Container[tuple[int, str
     return shown
 
 
+def _readings(
+    texts: Sequence[str], place: int, page: int, own: Mapping[str, Container[int]]
+) -> Iterable[tuple[str, int]]:
+    """Return a line, and for each of its numbers what is around it, with the distance from the number of the page.
+
+    Of a header that says titles of bookmarks, nothing is around its number. `own` has the pages of each title.
+    """
+    line = texts[place].strip()
+    headers = list(_headers(line, page, own))
+    others = [other for index, other in enumerate(texts) if index != place] if headers else []
+    # A heading on its own page may look the same: "2 Waves" on page 2.
+    if headers and all(title in map(_bare, others) for titles, *_ in headers for title in titles if page in own[title]):
+        return dict.fromkeys((around, distance) for _, around, distance in headers)
+    numbers = () if line.endswith((".", "!", "?")) else _NUMBER.finditer(line)
+    around = ((f"{line[: each.start()]}\n{line[each.end() :]}", int(each[0]) - page) for each in numbers)
+    return [(line, 0), *around]
+
+
+def _headers(line: str, page: int, named: Collection[str]) -> Iterator[tuple[Sequence[str], str, int]]:
+    """Yield how a line reads as the title of a bookmark and a number, or as two titles with or without one.
+
+    Each is the titles, what counts as standing around the number, and its distance from the number of the page.
+    """
+    plain = _plain(line) if named else ""
+    matches = _NUMBER_BEFORE.fullmatch(plain), _NUMBER_BEHIND.fullmatch(plain)
+    numbered = [(match["said"], "\n", int(match["number"]) - page) for match in matches if match is not None]
+    for said, around, distance in [*numbered, (plain, "\n\n", 0)]:
+        if around == "\n" and _without_numbers(said) in named:
+            yield [_without_numbers(said)], around, distance
+        for gap in islice(_GAP_BEFORE_NUMBER.finditer(said), _MOST_GAPS):
+            titles = _without_numbers(said[: gap.start()]), _without_numbers(said[gap.end() :])
+            if all(title in named for title in titles):
+                yield titles, around, distance
+
+
+def _bare(title: str) -> str:
+    """Return a title in capitals without the numbers before it."""
+    return _without_numbers(_plain(title))
+
+
+def _plain(text: str) -> str:
+    return on_one_line(text).translate(_FIRST_ALIKE).upper()
+
+
+def _without_numbers(plain: str) -> str:
+    return _HEADING_NUMBERS.sub("", plain, count=1)
+
+
 LINE_END_HYPHEN = "\ufffe"
 """What PDFium writes for the hyphen at the end of a line; it leaves the line end out."""
 _WORD = re.compile(r"\w++(?:-\w++)*+")
-_DIVIDED = re.compile(rf"([\w-]{{1,40}}){LINE_END_HYPHEN}(\w{{1,40}})(?:(\S{{0,40}}) )?")
+_DIVIDED = re.compile(rf"([\w-]{{1,40}}){LINE_END_HYPHEN}(\w{{1,40}})(?:([^\s{LINE_END_HYPHEN}]{{0,40}}) )?")
 
 
 def with_whole_words(pages: Sequence[str]) -> list[str]:
@@ -127,13 +189,10 @@ def with_whole_words(pages: Sequence[str]) -> list[str]:
     return [_DIVIDED.sub(whole, page).replace(LINE_END_HYPHEN, "-\n") for page in pages]
 
 
-# What a title has before it on its page and mostly not in its bookmark: "10.7", "A.2.", "Appendix B:", "CHAPTER\nTWO".
-_HEADING_NUMBER = (
-    r"(?:(?i:chapter|appendix|part|section)\s++(?:\w++[.:]?+\s++)??|(?:\d++|[A-Z])(?:\.\d++)*+[.):]?+[ \t\u00a0]++)"
-)
 _Range = TypeVar("_Range", PageSpan, Heading)
 _LINE_BELOW_ANOTHER = re.compile(r"[^\n]\n[^\n]")
-_ALIKE = ("'\u2018\u2019", '"\u201c\u201d', "-\u2010\u2011\u2012\u2013\u2014")
+# Searching for thousands of titles on one huge page would take minutes.
+_MOST_SEARCHED_CHARS = 200_000_000
 
 
 def find_headings(text: str, pages: Sequence[PageSpan], bookmarks: Sequence[Bookmark]) -> list[Heading]:
@@ -143,15 +202,18 @@ def find_headings(text: str, pages: Sequence[PageSpan], bookmarks: Sequence[Book
     is not on the page, are left out.
     """
     headings: list[Heading] = []
-    after = 0
+    after = searched = 0
     for bookmark in bookmarks:
         title = on_one_line(bookmark.title)
         if not title or len(title) > _MAX_TITLE_CHARS:
             continue
+        if searched > _MOST_SEARCHED_CHARS:
+            break
         page = pages[bookmark.page_index]
         start = max(after, page.start)
         # A line with the title alone may also be a cell of a table.
         match = _title_line(title, _HEADING_NUMBER).search(text, start, page.end)
+        searched += (page.end if match is None else match.end()) - start
         match = match or _title_line(title).search(text, start, page.end)
         if match is not None:
             after = match.end()
@@ -200,7 +262,7 @@ def set_apart(
     Without it a heading and the paragraph below it read as one sentence.
     """
     lines = sorted({start for each in headings for start in (each.start, each.end + 1)})
-    breaks = [start for start in lines if _LINE_BELOW_ANOTHER.match(text, max(0, start - 2)) is not None]
+    breaks = [start for start in lines if start > 1 and _LINE_BELOW_ANOTHER.match(text, start - 2) is not None]
     parts = [text[start:end] for start, end in pairwise([0, *breaks, len(text)])]
 
     def moved(each: _Range) -> _Range:
@@ -220,4 +282,4 @@ def _title_line(title: str, number: str = "") -> re.Pattern[str]:
 def _as_printed(word: str) -> str:
     """Return the pattern of a word of a title, whose quotes and dashes may be others on the page."""
     alike = (next((signs for signs in _ALIKE if character in signs), character) for character in word)
-    return "".join(f"[{re.escape(each)}]" if len(each) > 1 else re.escape(each) for each in alike)
+    return "".join(f"[{each}]" if len(each) > 1 else re.escape(each) for each in alike)

@@ -179,6 +179,13 @@ def without_blank_lines(text: str) -> str:
     return _BLANK_LINES.sub("\n", clean(text)).strip()
 
 
+def fenced(text: str) -> str:
+    """Return code as in Markdown, between fences that it does not contain."""
+    longest = max(map(len, _BACKTICKS.findall(text)), default=0)
+    fence = "`" * max(_SHORTEST_FENCE, longest + 1)
+    return f"{fence}\n{text}\n{fence}"
+
+
 def raised_number(text: str) -> str | None:
     """Return an exponent or numbers of notes with raised digits, None for any other text."""
     return text.translate(RAISED) if _NUMBER.fullmatch(text) else None
@@ -219,9 +226,7 @@ class TextBuilder:
 
     def verbatim(self, text: str, *, marker: str = "") -> None:
         """Add a block whose lines belong together, such as code; one with a `marker` is an item of a list."""
-        longest = max(map(len, _BACKTICKS.findall(text)), default=0)
-        fence = "`" * max(_SHORTEST_FENCE, longest + 1)
-        block = f"{marker}{text}" if marker else f"{fence}\n{text}\n{fence}"
+        block = f"{marker}{text}" if marker else fenced(text)
         added = self.add(block) if text.strip() else None
         if added is not None:
             self._verbatim.append(added)
