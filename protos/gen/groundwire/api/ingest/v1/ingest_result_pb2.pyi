@@ -65,7 +65,7 @@ class _IngestOutcomeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_IngestO
     INGEST_OUTCOME_REPLACED: _IngestOutcome.ValueType  # 2
     """A new generation of a known document."""
     INGEST_OUTCOME_UNCHANGED: _IngestOutcome.ValueType  # 3
-    """Same bytes, same fields, same rules: nothing was written or embedded."""
+    """Same bytes, same fields, same rules, and a server that reads the format as before: nothing was written or embedded."""
     INGEST_OUTCOME_REUSED: _IngestOutcome.ValueType  # 4
     """Same bytes under another source: that document was returned and the source became its alias."""
 
@@ -79,7 +79,7 @@ INGEST_OUTCOME_CREATED: IngestOutcome.ValueType  # 1
 INGEST_OUTCOME_REPLACED: IngestOutcome.ValueType  # 2
 """A new generation of a known document."""
 INGEST_OUTCOME_UNCHANGED: IngestOutcome.ValueType  # 3
-"""Same bytes, same fields, same rules: nothing was written or embedded."""
+"""Same bytes, same fields, same rules, and a server that reads the format as before: nothing was written or embedded."""
 INGEST_OUTCOME_REUSED: IngestOutcome.ValueType  # 4
 """Same bytes under another source: that document was returned and the source became its alias."""
 Global___IngestOutcome: _TypeAlias = IngestOutcome  # noqa: Y015

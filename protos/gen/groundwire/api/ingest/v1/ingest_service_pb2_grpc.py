@@ -113,9 +113,9 @@ class IngestServiceServicer:
     def IngestDocument(self, request, context):
         """Ingests a document that fits in one message (4 MiB). Larger ones go through `UploadDocument`.
 
-        A known `source_uri` is an update: unchanged bytes and fields cost no embedding and write nothing, and of
-        changed bytes only changed chunks are embedded. Readers see the old generation until the new one is
-        complete. The collection must exist.
+        A known `source_uri` is an update: unchanged bytes and fields cost no embedding and write nothing, unless a newer
+        server reads the format otherwise, and of changed bytes only changed chunks are embedded. Readers see the old
+        generation until the new one is complete. The collection must exist.
 
         Errors: INVALID_ARGUMENT with DOCUMENT_EMPTY, DOCUMENT_BINARY, DOCUMENT_ENCODING or DOCUMENT_TOO_LARGE;
         ALREADY_EXISTS with DOCUMENT_DUPLICATE; ABORTED with DOCUMENT_CHANGED when someone else replaced the document

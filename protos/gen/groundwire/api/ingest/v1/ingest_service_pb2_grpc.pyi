@@ -47,9 +47,9 @@ class IngestServiceStub:
     IngestDocument: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.IngestDocumentRequest, _ingest_service_pb2.IngestDocumentResponse]
     """Ingests a document that fits in one message (4 MiB). Larger ones go through `UploadDocument`.
 
-    A known `source_uri` is an update: unchanged bytes and fields cost no embedding and write nothing, and of
-    changed bytes only changed chunks are embedded. Readers see the old generation until the new one is
-    complete. The collection must exist.
+    A known `source_uri` is an update: unchanged bytes and fields cost no embedding and write nothing, unless a newer
+    server reads the format otherwise, and of changed bytes only changed chunks are embedded. Readers see the old
+    generation until the new one is complete. The collection must exist.
 
     Errors: INVALID_ARGUMENT with DOCUMENT_EMPTY, DOCUMENT_BINARY, DOCUMENT_ENCODING or DOCUMENT_TOO_LARGE;
     ALREADY_EXISTS with DOCUMENT_DUPLICATE; ABORTED with DOCUMENT_CHANGED when someone else replaced the document
@@ -144,9 +144,9 @@ class IngestServiceAsyncStub(IngestServiceStub):
     IngestDocument: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.IngestDocumentRequest, _ingest_service_pb2.IngestDocumentResponse]  # type: ignore[assignment]
     """Ingests a document that fits in one message (4 MiB). Larger ones go through `UploadDocument`.
 
-    A known `source_uri` is an update: unchanged bytes and fields cost no embedding and write nothing, and of
-    changed bytes only changed chunks are embedded. Readers see the old generation until the new one is
-    complete. The collection must exist.
+    A known `source_uri` is an update: unchanged bytes and fields cost no embedding and write nothing, unless a newer
+    server reads the format otherwise, and of changed bytes only changed chunks are embedded. Readers see the old
+    generation until the new one is complete. The collection must exist.
 
     Errors: INVALID_ARGUMENT with DOCUMENT_EMPTY, DOCUMENT_BINARY, DOCUMENT_ENCODING or DOCUMENT_TOO_LARGE;
     ALREADY_EXISTS with DOCUMENT_DUPLICATE; ABORTED with DOCUMENT_CHANGED when someone else replaced the document
@@ -244,9 +244,9 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_ingest_service_pb2.IngestDocumentResponse, _abc.Awaitable[_ingest_service_pb2.IngestDocumentResponse]]:
         """Ingests a document that fits in one message (4 MiB). Larger ones go through `UploadDocument`.
 
-        A known `source_uri` is an update: unchanged bytes and fields cost no embedding and write nothing, and of
-        changed bytes only changed chunks are embedded. Readers see the old generation until the new one is
-        complete. The collection must exist.
+        A known `source_uri` is an update: unchanged bytes and fields cost no embedding and write nothing, unless a newer
+        server reads the format otherwise, and of changed bytes only changed chunks are embedded. Readers see the old
+        generation until the new one is complete. The collection must exist.
 
         Errors: INVALID_ARGUMENT with DOCUMENT_EMPTY, DOCUMENT_BINARY, DOCUMENT_ENCODING or DOCUMENT_TOO_LARGE;
         ALREADY_EXISTS with DOCUMENT_DUPLICATE; ABORTED with DOCUMENT_CHANGED when someone else replaced the document
