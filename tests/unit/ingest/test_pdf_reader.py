@@ -164,6 +164,16 @@ def test_without_bookmarks_the_printed_contents_name_the_headings() -> None:
     assert read(make_pdf(["The sea", *pages[1:]], bookmarks=[("Flow", 4)])).outline.headings[0].text == "Flow"
 
 
+def test_printed_contents_need_no_numbers_before_their_titles() -> None:
+    titles = ["Tides", "Ebb", "Flow", "Waves", "Names"]
+    contents = "\n".join(["Cover . . . . . . 0", *(f"{title} . . . . . . {n}" for n, title in enumerate(titles, 1))])
+    found = read(make_pdf([contents, *(f"{title}\nThe sea is wet." for title in titles), "Cover"]))
+    assert [each.text for each in found.outline.headings] == titles
+    shifted = "\n".join(["Cover . . . . . . 0", *(f"{title} . . . . . . {n}" for n, title in enumerate(titles, 2))])
+    found = read(make_pdf([shifted, *(f"{title}\nThe sea is wet." for title in titles), "Cover"]))
+    assert [each.text for each in found.outline.headings] == titles
+
+
 def test_dots_that_lead_to_no_titles_are_no_contents() -> None:
     prices = "\n".join(f"Fish {n} ......... {n}" for n in range(1, 9))
     assert read(make_pdf([prices, "1 Fish 1\nIt swims.", "Eels", "Rays"])).outline.headings == ()

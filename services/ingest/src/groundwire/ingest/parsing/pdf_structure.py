@@ -241,7 +241,7 @@ def read_contents(pages: Sequence[str]) -> list[Bookmark]:
         return []
     found: Counter[int] = Counter()
     for index, entry in entries[:_TRIED_ENTRIES]:
-        title, printed = _title_line(on_one_line(entry["title"]), _HEADING_NUMBER), int(entry["page"])
+        title, printed = _title_line(on_one_line(entry["title"]), f"{_HEADING_NUMBER}?"), int(entry["page"])
         targets = range(max(index + 1, printed - 1), min(len(pages), printed + _MOST_FRONT_PAGES))
         found.update(target - printed for target in targets if title.search(pages[target]))
     ((before, count),) = found.most_common(1) or [(0, 0)]
@@ -250,7 +250,7 @@ def read_contents(pages: Sequence[str]) -> list[Bookmark]:
     return [
         Bookmark((entry["number"] or "").strip(".").count("."), entry["title"], int(entry["page"]) + before)
         for _, entry in entries
-        if int(entry["page"]) + before < len(pages)
+        if 0 <= int(entry["page"]) + before < len(pages)
     ]
 
 
