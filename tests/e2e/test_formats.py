@@ -4,6 +4,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -22,7 +23,7 @@ from groundwire.rpc.filter_messages import to_filter_message
 from tests.e2e.server import ServerProcess, groundwire
 from tests.e2e.split import Deployment, start_services
 from tests.stubs import by_id, by_source
-from tests.unit.ingest.made_files import make_docx, make_pdf, make_zip, save
+from tests.unit.ingest.made_files import make_docx, make_pdf, make_tagged_pdf, make_zip, save
 
 COLLECTION = "formats"
 FILLER = "Filler lines say little of it.\n"
@@ -244,6 +245,25 @@ def test_a_citation_names_the_pages_of_its_quote_and_not_of_its_chunk(client: Gr
         assert cited, answer.content
         assert {tuple(citation.page_numbers) for citation in cited} == {(page,)}
         assert client.verify_citations(citations=cited).all_verified
+
+
+def test_sections_of_a_tagged_pdf_are_told_apart_in_answers(client: GroundwireClient) -> None:
+    duties = {
+        "Vice President of Sales": "- Lead the company\n- Set its goals for years",
+        "Senior Manager of Sales": "- Lead the north\n- Report to the president",
+        "Manager of Sales": "- Meet with customers\n- Count what was sold",
+    }
+    page = [
+        piece
+        for title, items in duties.items()
+        for piece in (("H1", title), ("P", f"Job summary:\nSells what we make.\nResponsibilities:\n{items}"))
+    ]
+    client.create_collection(collection="tagged")
+    client.ingest_document(collection="tagged", source_uri="roles.pdf", content=make_tagged_pdf([page]))
+    for title, items in duties.items():
+        answer = client.ask(collection="tagged", question=f"What are the responsibilities of the {title}?").answer
+        assert re.sub(r" \[\d\]", "", answer.content).endswith(f"Responsibilities:\n{items}")
+        assert {each.section_heading for each in answer.citations} == {title}
 
 
 @pytest.mark.requirement("S1-59")

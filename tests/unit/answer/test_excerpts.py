@@ -144,6 +144,12 @@ def test_a_lead_in_that_says_something_can_be_quoted_alone() -> None:
     assert _quoted(with_colon).endswith("makes sure that it compiles")
 
 
+def test_what_is_only_said_to_be_here_is_no_answer() -> None:
+    lead_in = "Here are a few tips that help each of the foxes to make the most of the winter:"
+    assert _texts(f"{lead_in}\n\n```text\n{{{{#include tips.txt}}}}\n```\n") == []
+    assert lead_in in _texts(f"{lead_in}\n\n- eat more mice\n- sleep by day")[-1]
+
+
 def test_a_long_list_is_quoted_item_by_item_only() -> None:
     content = "A fox eats:\n\n" + "\n".join(f"- the mouse of number {number}" for number in range(31))
     assert [excerpt.is_whole for excerpt in _find(content)] == [False] * 31
@@ -303,6 +309,16 @@ def test_the_sections_of_a_pdf_are_known_by_their_titles_which_are_not_quoted() 
         ("Mice are their food.", title, True),
         ("Berries are good, too.", title, False),
     ]
+
+
+def test_a_label_stands_below_the_title_of_a_section_of_a_pdf() -> None:
+    content = "Tasks:\nFoxes hunt the mice of the wood by night, and owls do so, too.\n\nOwls\n\nTasks:\nOwls hunt."
+    chunk = make_passage(content, section_heading="Foxes", markup=Markup.NONE)
+    owls = make_passage("They see at night.", section_heading="Owls", markup=Markup.NONE, document_id="doc_1")
+    owls = replace(owls, span=replace(owls.span, start=len(content) + 2, end=len(content) + 2 + len(owls.content)))
+    assert [each.heading for each in find_excerpts([chunk, owls])] == ["Foxes: Tasks", "Owls: Tasks"]
+    # Without the titles of sections a label is all that there is.
+    assert find_excerpts([replace(chunk, section_heading="", title="")])[0].heading == "Tasks:"
 
 
 def test_an_item_is_quoted_without_what_introduces_the_list_below_it() -> None:

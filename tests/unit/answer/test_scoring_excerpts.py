@@ -341,6 +341,33 @@ def test_an_announcement_loses_to_the_thing() -> None:
     assert _best("How do traits work?", text) == "All traits work by dispatch here."
 
 
+@pytest.mark.parametrize("said", ["Here is how dispatch of traits works.", "Here are all traits, how dispatch works."])
+def test_what_is_said_to_be_here_loses_to_the_thing(said: str) -> None:
+    assert _best("How does dispatch of traits work?", f"{said} Traits dispatch calls by type.") != said
+    # Code is shown with what introduces it.
+    shown = f"{said[:-1]}:\n\n```\nlet dispatch = work(traits)\n```"
+    assert _best("How does dispatch of traits work?", shown, "A trait is a type.").startswith(said[:-1])
+
+
+def test_the_section_that_a_question_names_in_full_answers_it() -> None:
+    sections = (
+        "# Vice President of Sales\n\nThe tasks are to lead the sales of the company, and the sales of the north.",
+        "# Senior Manager of Sales\n\nThe tasks are to lead the sales of the north.",
+        "# Manager of Sales\n\nThe tasks are to count the sales.",
+    )
+    for section in sections:
+        title, _, text = section.removeprefix("# ").partition("\n\n")
+        assert _best(f"Which tasks does the {title} have?", *sections) == text
+
+
+def test_what_something_is_stands_anywhere_in_the_section_with_its_name() -> None:
+    def score(question: str, heading: str) -> float:
+        return make_scored(question, f"# {heading}\n\nMany sleep by day.")[0].score
+
+    assert score("What is a night fox?", "Night fox") == score("What is a night fox?", "Fox night")
+    assert score("Where is the night fox?", "Night fox") > score("Where is the night fox?", "Fox night")
+
+
 def test_a_sentence_that_leans_on_what_is_not_shown_loses() -> None:
     one, other = "However, foxes eat small mice.", "Foxes also eat small mice."
     assert _best("What do foxes eat?", one, other) == other

@@ -9,11 +9,13 @@ from groundwire.answer.extractive.scoring import (
     Scored,
     answers_in_full,
     rarities,
+    score_excerpts,
 )
 from groundwire.answer.extractive.selection import (
     completed,
     corroborations,
     of_each_side,
+    of_named_document,
     select_excerpts,
     with_code,
     with_context,
@@ -47,6 +49,26 @@ def test_a_comparison_speaks_of_both_sides() -> None:
     # The one that comes with the sentence before it would repeat the lead.
     joined = _compared(question, f"{fox} It is unlike an owl.")
     assert " ".join(joined).count(fox) == 1
+
+
+def test_what_other_documents_say_is_no_part_of_an_answer_about_the_one_that_is_named() -> None:
+    question = "What does Health Plus cover?"
+    contents = {
+        "Health_Plus.pdf": "It covers the teeth.",
+        "Health_Basic.pdf": "This plan covers no teeth at all.",
+        "Changes.pdf": "Since May, Health Plus covers glasses.",
+        "Plus.pdf": "It covers the health of pets.",
+    }
+    passages = [
+        make_passage(content, rank=rank, source_uri=name, title=name)
+        for rank, (name, content) in enumerate(contents.items(), 1)
+    ]
+    excerpts = find_excerpts(passages)
+    scored = score_excerpts(read_question(question), excerpts, [0.5] * len(excerpts))
+    about = of_named_document(read_question(question), scored[0], scored)
+    assert [each.excerpt.passage.title for each in about] == ["Health_Plus.pdf", "Changes.pdf"]
+    # Where the question names none, all may speak.
+    assert of_named_document(read_question("What is covered?"), scored[0], scored) == scored
 
 
 def _ranked(content: str, *scores: float) -> list[Scored]:

@@ -48,6 +48,65 @@ def make_pdf(
     return _assemble(objects, len(objects) if info else None)
 
 
+def make_tagged_pdf(
+    pages: Sequence[Sequence[tuple[str, str]]],
+    *,
+    roles: Mapping[str, str] | None = None,
+    bookmarks: Sequence[tuple[str, int]] = (),
+) -> bytes:
+    """Return a PDF whose structure says what its lines are.
+
+    A page consists of the types of nested elements and the lines in the innermost: `("Sect/H1", "Tides")`. `roles` are
+    the standard types of others.
+    """
+    page_numbers = [4 + 2 * index for index in range(len(pages))]
+    first_bookmark = 4 + 2 * len(pages) + 1
+    objects = [
+        "",
+        f"<< /Type /Pages /Kids [{' '.join(f'{number} 0 R' for number in page_numbers)}] /Count {len(pages)} >>",
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+    ]
+    for index, pieces in enumerate(pages):
+        lines = [
+            " ".join([f"/P << /MCID {mark} >> BDC", *(f"({line}) Tj T*" for line in text.splitlines()), "EMC"])
+            for mark, (_, text) in enumerate(pieces)
+        ]
+        content = "\n".join(["BT /F1 12 Tf 14 TL 72 720 Td", *lines, "ET"])
+        font = "/Resources << /Font << /F1 3 0 R >> >> /MediaBox [0 0 612 792]"
+        objects += [
+            f"<< /Type /Page /Parent 2 0 R {font} /StructParents {index} /Contents {page_numbers[index] + 1} 0 R >>",
+            f"<< /Length {len(content)} >>\nstream\n{content}\nendstream",
+        ]
+    objects += _bookmark_objects(bookmarks, page_numbers, first_bookmark) or [""]
+    document = len(objects) + 2  # behind the root of the structure
+    objects += ["", ""]
+    outermost, parents = [], []
+    for number, pieces in zip(page_numbers, pages, strict=True):
+        innermost = []
+        for mark, (path, _) in enumerate(pieces):
+            *outer, inner = path.split("/")
+            parent = document
+            for at, name in enumerate([*outer, inner]):
+                outermost += [len(objects) + 1] if at == 0 else []
+                kid = str(mark) if at == len(outer) else f"{len(objects) + 2} 0 R"
+                kind = f"/Type /StructElem /S /{name} /P {parent} 0 R"
+                objects.append(f"<< {kind} /Pg {number} 0 R /K [{kid}] >>")
+                parent = len(objects)
+            innermost.append(f"{parent} 0 R")
+        parents.append(f"[{' '.join(innermost)}]")
+    kids = " ".join(f"{number} 0 R" for number in outermost)
+    objects[document - 1] = f"<< /Type /StructElem /S /Document /P {document - 1} 0 R /K [{kids}] >>"
+    tree = " ".join(f"{index} {marks}" for index, marks in enumerate(parents))
+    types = " ".join(f"/{name} /{role}" for name, role in (roles or {}).items())
+    objects[document - 2] = (
+        f"<< /Type /StructTreeRoot /K [{document} 0 R] /ParentTree << /Nums [{tree}] >> /RoleMap << {types} >> >>"
+    )
+    outlines = f" /Outlines {first_bookmark - 1} 0 R" if bookmarks else ""
+    structure = f"/MarkInfo << /Marked true >> /StructTreeRoot {document - 1} 0 R"
+    objects[0] = f"<< /Type /Catalog /Pages 2 0 R {structure}{outlines} >>"
+    return _assemble(objects, None)
+
+
 def _content(text: str | Sequence[Placed]) -> str:
     if not isinstance(text, str):
         return "\n".join(f"BT /{font} {size} Tf {x} {y} Td ({piece}) Tj ET" for x, y, font, size, piece in text)

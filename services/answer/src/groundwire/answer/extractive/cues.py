@@ -112,7 +112,7 @@ _ANNOUNCEMENT = re.compile(
     r"|^an? (?:\w+ ){0,2}(?:list|overview|summary|index|introduction|guide) (?:of|to)\b(?!.*\bis\b)"
     r"|^this is (?:an?|the) (?:list|overview|summary|index)\b"
     r"|^before (?:we|\w+ing)\b|\bwe (?:\w+ly )?(?:review|comment on|discuss|turn to)\b"
-    r"|^(?:imagine|picture|suppose|think of|introducing|welcome to)\b"
+    r"|^here(?:['\u2019]s| is| are)\b[^\n:]*+$|^(?:imagine|picture|suppose|think of|introducing|welcome to)\b"
     r"|\blet['\u2019]s\b|\bas we (?:saw|discussed)|\b(?:listing|figure) \d|\bwe (?:discussed|covered|mentioned)",
     re.IGNORECASE,
 )

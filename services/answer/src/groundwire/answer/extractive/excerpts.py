@@ -1,7 +1,7 @@
 """Picks from retrieved passages what could stand in an answer: sentences, list items, lists, table rows, code."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import dropwhile
@@ -122,7 +122,8 @@ _UNFINISHED = re.compile(
 )
 _SPEAKING_WORDS = 11
 _ONLY_INTRODUCES = re.compile(
-    r"\b(?:like (?:this|so)|this|these|that|those|following|follows|below|here|include[sd]?|including|such as|are|is"
+    r"^here (?:is|are)\b"
+    r"|\b(?:like (?:this|so)|this|these|that|those|following|follows|below|here|include[sd]?|including|such as|are|is"
     r"|was|were|by|with|of|as|for|to|in|on|use|run|type|enter|steps?|examples?|commands?|output|error|code|contents?|ways?|things?)\W*$",
     re.IGNORECASE,
 )
@@ -149,6 +150,7 @@ _POINTS_ELSEWHERE = re.compile(
 )
 _LEANS = re.compile(
     r"(?:this|that|these|those|it|its|they|their|them|he|she|his|her|such|however|but|and|or|so|also|then|here"
+    r"|if (?:so|not)"
     r"|therefore|thus|hence|instead|otherwise|similarly|likewise|additionally|furthermore|moreover|nevertheless"
     r"|consequently|in (?:other words|this (?:case|example|way)|that case|the same way|contrast|addition|fact)"
     r"|for (?:example|instance)|as (?:a result|such)|on the other hand|at (?:this|that) point|again|finally|next|now"
@@ -248,6 +250,9 @@ class _Reader:
             goes_on = gap > 1 and not ends_sentence(content) and passage.content[0].islower()
             content += ("\n" + " " * (gap - 1) if goes_on else "\n" * gap) + passage.content
         self.passage = passage = replace(run[0], content=content)
+        # The titles of the sections of a PDF, which only the passages tell from other lines.
+        titles = (each.section_heading for each in run if each.section_heading != each.title)
+        self._titles = {tuple(words(title)) for title in titles} if passage.markup is Markup.NONE else set()
         if passage.markup is Markup.MARKDOWN:
             content = read_markdown(content)
         if passage.markup is Markup.NONE:
@@ -257,7 +262,13 @@ class _Reader:
         else:
             self.items = _with_fields(content, split_sentences(_WIKI_HEADING.sub(_as_markdown, content)))
             if passage.markup is Markup.NONE:
-                self.items = _with_titles(content, _along_lines(content, self.items), run)
+                items = _along_lines(content, self.items)
+                self.items = [
+                    replace(each, kind=BlockKind.HEADING)
+                    if each.begins_block and _is_title(content[each.start : each.end], self._titles)
+                    else each
+                    for each in items
+                ]
         if passage.source_uri.startswith(SOURCE_PREFIX):
             # What the assistant said, as a summary has it, is no source for what it says.
             self.items = split_sentences(without_hearsay(content))
@@ -265,6 +276,7 @@ class _Reader:
         # A text without headings has its title in their place.
         has_heading = passage.markup is not Markup.NONE or passage.section_heading != passage.title
         self._heading = passage.section_heading if has_heading else ""
+        self._title = self._heading if self._titles else ""
         self._heading_span: tuple[Quoted, ...] = ()
         self._opening: int | None = None
         self._antecedent: Sentence | None = None
@@ -332,6 +344,11 @@ class _Reader:
         self._heading = heading_text(heading) if is_markdown else plain_text(heading, self.passage.markup)
         if self.passage.markup is Markup.NONE and (number := _HEADING_NUMBER.match(self._heading)) is not None:
             self._heading = self._heading[number.end() :]
+        if _is_title(heading, self._titles):
+            self._title = self._heading
+        elif self._title and self._heading.endswith(":"):
+            # "Job summary:" has its place below the title of the job.
+            self._heading = f"{self._title}: {self._heading[:-1]}"
         # The title without the lines above and below it.
         title = next(filter(_WORD.search, lines), "")
         start = self._content.find(title, item.start)
@@ -643,18 +660,12 @@ def _along_lines(content: str, items: Sequence[Sentence]) -> list[Sentence]:
     return laid_out
 
 
-def _with_titles(content: str, items: Sequence[Sentence], run: Sequence[Passage]) -> list[Sentence]:
-    """Return the sentences with the titles of the sections of a PDF as headings, which only the passages tell apart."""
-    titles = {tuple(words(each.section_heading)) for each in run if each.section_heading != each.title}
-    found = []
-    for item in items:
-        text = content[item.start : item.end]
-        is_title = False
-        if item.begins_block and not ends_sentence(text):
-            said = tuple(words(text))
-            is_title = any(said[-len(title) :] == title and len(said) <= len(title) + _NUMBER_WORDS for title in titles)
-        found.append(replace(item, kind=BlockKind.HEADING) if is_title else item)
-    return found
+def _is_title(text: str, titles: Collection[tuple[str, ...]]) -> bool:
+    """Tell whether a text is one of the titles, maybe behind a number."""
+    said = tuple(words(text))
+    return not ends_sentence(text) and any(
+        said[-len(title) :] == title and len(said) <= len(title) + _NUMBER_WORDS for title in titles
+    )
 
 
 def _is_left(content: str, end: int, width: int) -> bool:

@@ -19,6 +19,7 @@ from groundwire.answer.extractive.selection import (
     completed,
     corroborations,
     of_each_side,
+    of_named_document,
     select_excerpts,
     with_code,
     with_context,
@@ -111,7 +112,7 @@ class ExtractiveGenerator:
         weights = rarities(question, [each.excerpt for each in every])
         leads = of_each_side(question, lead, scored) if question.sides else with_context(question, lead, quotable)
         leads = with_list(question, with_code(question, leads, scored), scored)
-        chosen = select_excerpts(leads[:limit], scored, weights, limit)
+        chosen = select_excerpts(leads[:limit], of_named_document(question, lead, scored), weights, limit)
         if len(chosen) == 1:
             chosen = [completed(question, chosen[0], quotable)]
         return _statements(

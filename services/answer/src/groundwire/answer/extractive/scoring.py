@@ -140,8 +140,8 @@ def shortlist(question: Question, excerpts: Sequence[Excerpt], limit: int) -> li
     """Return the `limit` excerpts that score best without similarity, in the order given."""
     if len(excerpts) <= limit:
         return list(excerpts)
-    weights = rarities(question, excerpts)
-    value = [_score(_parts(question, weights, excerpt, _coverage(weights, excerpt))) for excerpt in excerpts]
+    weights, titles = rarities(question, excerpts), _asked_titles(question, excerpts)
+    value = [_score(_parts(question, weights, titles, excerpt, _coverage(weights, excerpt))) for excerpt in excerpts]
     best = sorted(range(len(excerpts)), key=lambda index: (-value[index], index))[:limit]
     return [excerpts[index] for index in sorted(best)]
 
@@ -184,7 +184,35 @@ def _score(parts: Mapping[str, float]) -> float:
     return total
 
 
-def _parts(question: Question, weights: Mapping[str, float], excerpt: Excerpt, coverage: float) -> dict[str, float]:
+def _titles(excerpt: Excerpt) -> set[tuple[str, ...]]:
+    passage = excerpt.passage
+    title, _, _ = excerpt.heading.partition(": ")
+    # Any short line of a PDF may be the heading.
+    section = passage.section_heading if passage.markup is Markup.NONE else ""
+    titles = excerpt.heading, title, section, passage.section, passage.chapter
+    return {tuple(words(title)) for title in titles}
+
+
+def _asked_titles(question: Question, excerpts: Sequence[Excerpt]) -> set[tuple[str, ...]]:
+    """Return the titles of sections that the question names, the longest: "Senior Manager of Sales"."""
+    asked = f" {' '.join(words(question.text))} "
+    titles = {
+        f" {' '.join(title)} "
+        for excerpt in excerpts
+        for title in _titles(excerpt)
+        if len(set(content_stems(" ".join(title)))) > 1
+    }
+    named = {title for title in titles if title in asked}
+    return {tuple(title.split()) for title in named if not any(title != other and title in other for other in named)}
+
+
+def _parts(
+    question: Question,
+    weights: Mapping[str, float],
+    asked_titles: AbstractSet[tuple[str, ...]],
+    excerpt: Excerpt,
+    coverage: float,
+) -> dict[str, float]:
     """Return what the score of an excerpt is made of besides the model's part of it, by the name of its weight."""
     passage = excerpt.passage
     source = passage.content[excerpt.start : excerpt.end]
@@ -227,6 +255,7 @@ def _parts(question: Question, weights: Mapping[str, float], excerpt: Excerpt, c
         "example": float(question.kind in _SHOWN_BY_WORDS and match > 0),
         "amount": float(has_amount(question, excerpt.text)),
         "own": float(_is_own(question, excerpt)),
+        "titled": float(question.kind is not QuestionKind.DEFINITION and not asked_titles.isdisjoint(_titles(excerpt))),
     }
     form, share = _form(question, excerpt, headed, coverage)
     if form:
@@ -275,11 +304,11 @@ def score_excerpts(question: Question, excerpts: Sequence[Excerpt], similarities
         excerpts: what could be quoted.
         similarities: for each excerpt, the cosine of its `scored_text` to the question, in [0, 1].
     """
-    weights = rarities(question, excerpts)
+    weights, titles = rarities(question, excerpts), _asked_titles(question, excerpts)
     scored = []
     for excerpt, similarity in zip(excerpts, similarities, strict=True):
         coverage = _coverage(weights, excerpt)
-        parts = {"similarity": similarity, **_parts(question, weights, excerpt, coverage)}
+        parts = {"similarity": similarity, **_parts(question, weights, titles, excerpt, coverage)}
         scored.append(Scored(excerpt, similarity, coverage, _score(parts), parts["definition"]))
     return scored
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from groundwire.answer.extractive.cues import INTRODUCED_AS_TERM, defines, is_announcement, kind_match
 from groundwire.answer.extractive.excerpts import Excerpt
@@ -218,6 +219,25 @@ def _introduces(sentence: Excerpt, shown: Excerpt, *, is_how: bool) -> bool:
         return False
     is_part = _source_position(shown) <= _source_position(sentence) < _source_end(shown)
     return is_part or (is_how and 0 <= _source_position(shown) - _source_end(sentence) <= SHOWN_WITHIN)
+
+
+def of_named_document(question: Question, lead: Scored, scored: Sequence[Scored]) -> list[Scored]:
+    """Return the excerpts without those of other documents than the lead's, where the question names that.
+
+    "What does Health Plus cover?" names `Health_Plus.pdf`; what `Standard.pdf` says is none of it, unless it speaks of
+    Health Plus.
+    """
+    asked = set(pairwise(words(question.text)))
+    named = asked.intersection(pairwise(_name(lead.excerpt)))
+
+    def is_of_it(item: Scored) -> bool:
+        return named.issubset([*pairwise(_name(item.excerpt)), *pairwise(words(item.excerpt.text))])
+
+    return [item for item in scored if is_of_it(item)]
+
+
+def _name(excerpt: Excerpt) -> list[str]:
+    return [*words(excerpt.passage.title), "", *words(excerpt.passage.source_uri)]
 
 
 def corroborations(claim: Excerpt, scored: Sequence[Scored]) -> list[Scored]:

@@ -43,6 +43,7 @@ class RankingWeights:
     joined: float = -0.02
     example: float = 0.07
     own: float = 0.25
+    titled: float = 0.08
     amount: float = 0.12
     code: float = 0.12
     unasked_code: float = -0.15

@@ -22,6 +22,7 @@ from groundwire.ingest.parsing.pdf_structure import (
     with_whole_words,
     without_running_lines,
 )
+from groundwire.ingest.parsing.pdf_tags import HeadingTags
 from groundwire.ingest.parsing.source_text import (
     RAISED,
     ReadingLimits,
@@ -472,10 +473,13 @@ def read_pdf(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
         if count > limits.pages:
             raise over_limit(field, "pages", limits.pages, f"has {count} pages, the limit is {limits.pages}")
         texts, damaged = [], 0
+        tags = HeadingTags(raw)
         for index in range(count):
             try:
                 with closing(pdf[index]) as page, closing(page.get_textpage()) as content:
-                    text = with_superscripts(raw, content.raw, content.get_text_range())
+                    text = content.get_text_range()
+                    tags.read(page.raw, content.raw, text, index)
+                    text = with_superscripts(raw, content.raw, text)
                     text = with_layout(raw, content.raw, text).replace(_NO_LINE_END, "")
             except pdfium.PdfiumError:
                 text, damaged = "", damaged + 1
@@ -489,7 +493,8 @@ def read_pdf(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
             number = "1 page" if count == 1 else f"{count} pages"
             why = f"has {number} but no text layer; run text recognition on a scan first"
             raise DocumentWithoutTextError([FieldViolation(field, why)], pages=count)
-        bookmarks = _bookmarks(pdf, count) or read_contents(texts)[:_MAX_BOOKMARKS]
+        bookmarks = max(_bookmarks(pdf, count), tags.as_bookmarks(), key=len) or read_contents(texts)
+        bookmarks = bookmarks[:_MAX_BOOKMARKS]
         titles = {(each.page_index, on_one_line(each.title)) for each in bookmarks}
         text, pages = _joined(without_running_lines(texts, titles))
         text, pages, headings = set_apart(text, pages, find_headings(text, pages, bookmarks))
