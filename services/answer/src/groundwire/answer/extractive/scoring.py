@@ -203,7 +203,7 @@ def _asked_titles(question: Question, excerpts: Sequence[Excerpt]) -> set[tuple[
         if len(set(content_stems(" ".join(title)))) > 1
     }
     named = {title for title in titles if title in asked}
-    return {tuple(title.split()) for title in named if not any(title != other and title in other for other in named)}
+    return {tuple(words(title)) for title in named if not any(title != other and title in other for other in named)}
 
 
 def _parts(
