@@ -13,6 +13,7 @@ from textwrap import indent
 from typing import Any
 
 from groundwire.ingest.chunking.cuts import TextOutline
+from groundwire.ingest.parsing.pdf_lines import Cell, Line, read_lines
 from groundwire.ingest.parsing.pdf_structure import (
     LINE_END_HYPHEN,
     Bookmark,
@@ -23,6 +24,7 @@ from groundwire.ingest.parsing.pdf_structure import (
     without_running_lines,
 )
 from groundwire.ingest.parsing.pdf_tags import HeadingTags
+from groundwire.ingest.parsing.pdf_titles import PrintedTitles
 from groundwire.ingest.parsing.source_text import (
     RAISED,
     ReadingLimits,
@@ -41,8 +43,6 @@ from groundwire.kernel.document_errors import DocumentEncryptedError, DocumentWi
 from groundwire.kernel.errors import FieldViolation
 from groundwire.kernel.spans import PageSpan
 
-# Empty space between two cells of a row, in heights of a line; justified text rarely has so much between words.
-_GAP = 0.9
 # A row this many usual line distances below another belongs to another table.
 _FAR = 2.5
 # A line so many usual distances below another begins a paragraph, or so many to the side of it behind a sentence.
@@ -50,13 +50,6 @@ _APART, _SHIFTED = 1.35, 0.5
 _SENTENCE_ENDS = (".", ":", "!", "?")
 # By how much the font weight of a header exceeds that of the row below it.
 _BOLDER = 150
-_REGULAR, _BOLD = 400, 700
-_BOLD_NAME = re.compile(rb"bold|black|heavy", re.IGNORECASE)
-_NAME_BYTES = 128
-_FIXED_PITCH = 1  # the flag of a font, ISO 32000-1, table 123
-_FIXED_NAME = re.compile(
-    rb"mono|courier|typewriter|console|consolas|menlo|(?<!uni)code|(?:cm|ec|sf|tx)\w{0,3}tt", re.IGNORECASE
-)
 # A page with more lines in such a font is typed, not code.
 _TYPED = 0.95
 # Text may stand miles outside of its page: at most so many characters of indentation.
@@ -68,60 +61,18 @@ _CELL_WORDS = 4
 # Rows of several lines may be as tall as so many, and hold more words.
 _FEWEST_COLUMNS, _MOST_COLUMNS, _TALLEST_ROW, _WRAPPED_WORDS = 3, 30, 12, 25
 
-_WORD = re.compile(r"\S+")
 _LEADERS = re.compile(r"(?:\.[ ]?){4}")
-_BULLET = re.compile(r"[^\w\s$€£¥(]|\(?(?:\d{1,2}|[a-z]|[ivx]{1,4})[.)]", re.IGNORECASE)
-_CURRENCY = re.compile(r"[$€£¥]")
-_TRAILING = re.compile(r"[%)]+")
 _DIGIT = re.compile(r"\d")
 _YEAR = re.compile(r"(?:FY ?)?(?:19|20)\d\d")
 
 
-@dataclass(frozen=True, slots=True)
-class _Cell:
-    left: float
-    right: float
-    text: str
-
-    def joined(self, other: "_Cell", separator: str) -> "_Cell":
-        edges = min(self.left, other.left), max(self.right, other.right)
-        return _Cell(*edges, f"{self.text}{separator}{other.text}")
-
-
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """The line `text[start:end]` of a page; `baseline` is in points from the foot of the page.
-
-    `weight` is the least of its first and last character: a line that only begins bold is not bold. `is_fixed` tells
-    that all of its words are of a font whose characters have one width.
-    """
-
-    start: int
-    end: int
-    baseline: float
-    weight: int
-    is_fixed: bool
-    cells: tuple[_Cell, ...]
-
-    @property
-    def left(self) -> float:
-        return self.cells[0].left
-
-    @property
-    def pitch(self) -> float:
-        """Return the mean width of a character in points."""
-        return (self.cells[-1].right - self.left) / (self.end - self.start)
-
-
-def with_layout(raw: Any, page: Any, text: str) -> str:
+def with_layout(text: str, lines: Sequence[Line]) -> str:
     """Return the text of a page with its tables and code as in Markdown, a blank line around them and its paragraphs.
 
     Args:
-        raw: the module `pypdfium2.raw`.
-        page: the handle of the text of the page.
         text: all of its text, lines ending in CR LF.
+        lines: those of its lines that are not blank.
     """
-    lines = _read_lines(raw, page, text)
     steps = sorted(step for one, other in pairwise(lines) if (step := one.baseline - other.baseline) > 0)
     # The usual distance between lines: those within paragraphs are closest, titles and lists may be further apart.
     step = steps[len(steps) // 4] if steps else 0.0
@@ -151,63 +102,7 @@ def with_layout(raw: Any, page: Any, text: str) -> str:
     return "\n\n".join(filter(None, (*parts, text[end:].strip("\r\n"))))
 
 
-def _read_lines(raw: Any, page: Any, text: str) -> list[_Line]:
-    """Return the lines of a page, blank ones left out; none when its characters cannot be found by their index."""
-    # A character beyond U+FFFF is two for PDFium.
-    if raw.FPDFText_CountChars(page) != len(text):
-        return []
-    box = raw.FS_RECTF()
-
-    def edges(index: int) -> tuple[float, float, float, float]:
-        raw.FPDFText_GetLooseCharBox(page, index, ctypes.byref(box))
-        return box.left, box.right, box.bottom, box.top
-
-    x, y = ctypes.c_double(), ctypes.c_double()
-    name, flags = ctypes.create_string_buffer(_NAME_BYTES), ctypes.c_int()
-
-    def font(index: int) -> tuple[int, bool]:
-        raw.FPDFText_GetFontInfo(page, index, name, _NAME_BYTES, ctypes.byref(flags))
-        stated: int = raw.FPDFText_GetFontWeight(page, index)
-        # For fonts that are not embedded, only the name gives it away.
-        weight = max(stated if stated > 0 else _REGULAR, _BOLD if _BOLD_NAME.search(name.value) else 0)
-        return weight, bool(flags.value & _FIXED_PITCH) or _FIXED_NAME.search(name.value) is not None
-
-    lines = []
-    for match in re.finditer(r"[^\r\n]+", text):
-        words = [(match.start() + word.start(), match.start() + word.end()) for word in _WORD.finditer(match[0])]
-        if not words:
-            continue
-        _, _, bottom, top = edges(words[0][0])
-        height = max(top - bottom, 1.0)
-        raw.FPDFText_GetCharOrigin(page, words[0][0], x, y)
-        baseline = y.value
-        cells: list[_Cell] = []
-        for first, last in words:
-            # In right-to-left text, the last character of a word is to the left of its first one.
-            left, right = sorted((edges(first)[0], edges(last - 1)[1]))
-            if cells and left - cells[-1].right < _GAP * height:
-                cells[-1] = cells[-1].joined(_Cell(left, right, text[first:last]), " ")
-            else:
-                cells.append(_Cell(left, right, text[first:last]))
-        (first_weight, is_fixed), (last_weight, ends_fixed) = font(words[0][0]), font(words[-1][1] - 1)
-        # Prose, too, may begin and end with a name of code.
-        is_fixed = is_fixed and ends_fixed and all(font(first)[1] for first, _ in words[1:])
-        # Bullets and signs of currency go with what follows, `%` with what precedes.
-        joined: list[_Cell] = []
-        for cell in cells:
-            before = joined[-1] if joined else None
-            if before is not None and _BULLET.fullmatch(before.text) and len(joined) == 1:
-                joined[-1] = before.joined(cell, " ")
-            elif before is not None and (_CURRENCY.fullmatch(before.text) or _TRAILING.fullmatch(cell.text)):
-                joined[-1] = before.joined(cell, "")
-            else:
-                joined.append(cell)
-        weight = min(first_weight, last_weight)
-        lines.append(_Line(match.start(), match.end(), baseline, weight, is_fixed, tuple(joined)))
-    return lines
-
-
-def _is_apart(text: str, before: _Line, line: _Line, step: float) -> bool:
+def _is_apart(text: str, before: Line, line: Line, step: float) -> bool:
     """Tell whether a paragraph begins with a line: far below the one before, or further in or out behind a sentence."""
     said = text[before.start : before.end]
     is_far = before.baseline - line.baseline > _APART * step
@@ -217,7 +112,7 @@ def _is_apart(text: str, before: _Line, line: _Line, step: float) -> bool:
     return is_apart and not _goes_on(said, text[line.start : line.end])
 
 
-def _code_at(lines: Sequence[_Line], start: int, end: int, step: float) -> int:
+def _code_at(lines: Sequence[Line], start: int, end: int, step: float) -> int:
     """Return how many lines from `start` on are code; those up to `end` are in a typewriter font.
 
     A line alone is code if it is further in than the one before. A term above what explains it, which is set further in
@@ -232,7 +127,7 @@ def _code_at(lines: Sequence[_Line], start: int, end: int, step: float) -> int:
     return 0 if is_term or is_alone else end - start
 
 
-def _as_code(text: str, lines: Sequence[_Line]) -> str:
+def _as_code(text: str, lines: Sequence[Line]) -> str:
     margin, pitch = min(line.left for line in lines), max(1.0, median_high(line.pitch for line in lines))
     # PDFium takes a minus at the end of a line for the hyphen of a divided word.
     shown = (
@@ -245,7 +140,7 @@ def _as_code(text: str, lines: Sequence[_Line]) -> str:
     return fenced("\n".join(shown))
 
 
-def _table_at(lines: Sequence[_Line], start: int, step: float) -> int:
+def _table_at(lines: Sequence[Line], start: int, step: float) -> int:
     """Return how many lines from `start` on are rows of one table, 0 where none begins."""
     end = start
     columns: list[tuple[float, float]] = []
@@ -277,7 +172,7 @@ class _Wrapped:
     rows: Sequence[Sequence[str]] = ()
 
 
-def _wrapped_table_at(lines: Sequence[_Line], start: int, step: float) -> _Wrapped:
+def _wrapped_table_at(lines: Sequence[Line], start: int, step: float) -> _Wrapped:
     """Return the table that begins at `start` with a row of one line, and goes on with rows of several.
 
     Its lines may come cell by cell or from side to side. A row begins with a cell in the first column. Each cell lies
@@ -318,7 +213,7 @@ def _wrapped_table_at(lines: Sequence[_Line], start: int, step: float) -> _Wrapp
     return _Wrapped(ends[-1] - start, rows) if is_table and ends[-1] - start > len(rows) else _Wrapped()
 
 
-def _only_column(columns: Sequence[tuple[float, float]], cell: _Cell) -> int | None:
+def _only_column(columns: Sequence[tuple[float, float]], cell: Cell) -> int | None:
     """Return the one column that a cell overlaps with, else the one that it stands in, None if it is in several."""
     overlapping = [index for index, (left, right) in enumerate(columns) if cell.left < right and left < cell.right]
     if overlapping:
@@ -336,11 +231,11 @@ def _merged(ranges: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     return merged
 
 
-def _column(columns: Sequence[tuple[float, float]], cell: _Cell) -> int:
+def _column(columns: Sequence[tuple[float, float]], cell: Cell) -> int:
     return next(number for number, (left, right) in enumerate(columns) if left <= cell.left <= right)
 
 
-def _cells_of(lines: Sequence[_Line]) -> list[list[str]]:
+def _cells_of(lines: Sequence[Line]) -> list[list[str]]:
     columns = _merged([(cell.left, cell.right) for line in lines for cell in line.cells])
     rows = []
     for line in lines:
@@ -375,7 +270,12 @@ _NO_LINE_END = "\x00"
 def with_superscripts(raw: Any, page: Any, text: str) -> str:
     """Return the text of a page, in the same length, with raised digits as such: 10\u00b3, which would be 103.
 
-    The line ends that PDFium adds behind them become `_NO_LINE_END`. Args: as for `with_layout`.
+    The line ends that PDFium adds behind them become `_NO_LINE_END`.
+
+    Args:
+        raw: the module `pypdfium2.raw`.
+        page: the handle of the text of the page.
+        text: all of its text, lines ending in CR LF.
     """
     if raw.FPDFText_CountChars(page) != len(text):
         return text
@@ -473,14 +373,16 @@ def read_pdf(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
         if count > limits.pages:
             raise over_limit(field, "pages", limits.pages, f"has {count} pages, the limit is {limits.pages}")
         texts, damaged = [], 0
-        tags = HeadingTags(raw)
+        tags, titles = HeadingTags(raw), PrintedTitles()
         for index in range(count):
             try:
                 with closing(pdf[index]) as page, closing(page.get_textpage()) as content:
                     text = content.get_text_range()
                     tags.read(page.raw, content.raw, text, index)
                     text = with_superscripts(raw, content.raw, text)
-                    text = with_layout(raw, content.raw, text).replace(_NO_LINE_END, "")
+                    lines = read_lines(raw, content.raw, text)
+                    titles.read(text, lines, index)
+                    text = with_layout(text, lines).replace(_NO_LINE_END, "")
             except pdfium.PdfiumError:
                 text, damaged = "", damaged + 1
             texts.append(text)
@@ -493,11 +395,13 @@ def read_pdf(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
             number = "1 page" if count == 1 else f"{count} pages"
             why = f"has {number} but no text layer; run text recognition on a scan first"
             raise DocumentWithoutTextError([FieldViolation(field, why)], pages=count)
-        bookmarks = max(_bookmarks(pdf, count), tags.as_bookmarks(), key=len) or read_contents(texts)
-        bookmarks = bookmarks[:_MAX_BOOKMARKS]
-        titles = {(each.page_index, on_one_line(each.title)) for each in bookmarks}
-        text, pages = _joined(without_running_lines(texts, titles))
-        text, pages, headings = set_apart(text, pages, find_headings(text, pages, bookmarks))
+        stated = max(_bookmarks(pdf, count), tags.as_bookmarks(), key=len)
+        for bookmarks in (stated, read_contents(texts), titles.as_bookmarks()):
+            named = {(each.page_index, on_one_line(each.title)) for each in bookmarks[:_MAX_BOOKMARKS]}
+            text, pages = _joined(without_running_lines(texts, named))
+            if found := find_headings(text, pages, bookmarks[:_MAX_BOOKMARKS]):
+                break
+        text, pages, headings = set_apart(text, pages, found)
         said = {key: value for key, value in pdf.get_metadata_dict().items() if value.lower() not in _PLACEHOLDERS}
         properties = source_properties(
             title=said.get("Title"),
