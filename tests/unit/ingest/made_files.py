@@ -20,28 +20,37 @@ def make_pdf(
     info: Mapping[str, str] | None = None,
     bookmarks: Sequence[tuple[str, int]] = (),
     code_font: str = "/BaseFont /Courier",
+    meant: Mapping[str, str] | None = None,
 ) -> bytes:
     """Return a PDF with these texts, one line of a page for each of their lines, or each piece where it is placed.
 
-    `bookmarks` are titles with the index of their page, `code_font` entries of the font F3.
+    `bookmarks` are titles with the index of their page, `code_font` entries of the font F3. `meant` are what single
+    characters of the text mean in the other fonts.
     """
     page_numbers = [4 + 2 * index for index in range(len(pages))]
     first_bookmark = 4 + 2 * len(pages) + 1
     kids = " ".join(f"{number} 0 R" for number in page_numbers)
     outlines = f" /Outlines {first_bookmark - 1} 0 R" if bookmarks else ""
+    meaning = f"/ToUnicode {3 + 2 * len(pages) + (len(bookmarks) + 1 if bookmarks else 0) + 1} 0 R" if meant else ""
     objects = [
         f"<< /Type /Catalog /Pages 2 0 R{outlines} >>",
         f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>",
-        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+        f"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica {meaning} >>",
     ]
     for number, text in zip(page_numbers, pages, strict=True):
-        bold = "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica-Bold >>"
+        bold = f"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica-Bold {meaning} >>"
         code = f"<< /Type /Font /Subtype /Type1 {code_font} /Encoding /WinAnsiEncoding >>"
         font = f"/Resources << /Font << /F1 3 0 R /F2 {bold} /F3 {code} >> >>"
         objects.append(f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] {font} /Contents {number + 1} 0 R >>")
         content = _content(text)
         objects.append(f"<< /Length {len(content)} >>\nstream\n{content}\nendstream")
     objects += _bookmark_objects(bookmarks, page_numbers, first_bookmark)
+    if meant:
+        lines = [f"<{ord(code):02X}> <{shown.encode('utf-16-be').hex()}>" for code, shown in meant.items()]
+        table = "\n".join(
+            ["1 begincodespacerange", "<00> <FF>", "endcodespacerange", f"{len(lines)} beginbfchar", *lines]
+        )
+        objects.append(f"<< /Length {len(table) + 10} >>\nstream\n{table}\nendbfchar\nendstream")
     if info:
         entries = " ".join(f"/{key} ({value})" for key, value in info.items())
         objects.append(f"<< {entries} >>")

@@ -350,6 +350,31 @@ def test_raised_digits_stay_apart_from_the_text_before_them() -> None:
     )
 
 
+def test_characters_beyond_the_basic_plane_change_nothing_else_on_their_page() -> None:
+    placed = [
+        (72, 720, "F2", 18, "~ Tides ~"),
+        *((72, 690 - 14 * row, "F1", 12, text) for row, text in enumerate(["The ~ pulls.", "It is ~.", "All know~7."])),
+        *((72, 600 - 14 * row, "F3", 12, text) for row, text in enumerate(["tide = 1", "  high = 2"])),
+        *((x, 500 - 14 * row, "F1", 12, f"~{row}") for row in range(3) for x in (72, 200, 300)),
+        (72, 400, "F2", 18, "Waves"),
+        (72, 380, "F1", 12, "~ pushes."),
+        (72, 300, "F2", 18, "Wind"),
+        (80, 280, "F1", 12, "cm"),
+        (96, 284, "F1", 8, "2"),
+    ]
+    shown = read(make_pdf([placed], meant={"~": "\U0001f319"}))
+    plain = read(make_pdf([placed], meant={"~": "\u263d"}))
+    assert "\n\n```\ntide = 1\n  high = 2\n```\n\n| \u263d0 | \u263d0 | \u263d0 |\n" in plain.text
+    assert plain.text.endswith("cm\u00b2")
+    assert [heading.text for heading in plain.outline.headings] == ["\u263d Tides \u263d", "Waves", "Wind"]
+    assert shown.text.replace("\U0001f319", "\u263d") == plain.text
+    assert [heading.text.replace("\U0001f319", "\u263d") for heading in shown.outline.headings] == [
+        "\u263d Tides \u263d",
+        "Waves",
+        "Wind",
+    ]
+
+
 def test_the_info_dictionary_becomes_properties() -> None:
     info = {"Title": "Of Tides", "Author": "Ada", "Keywords": "moon, sea", "CreationDate": "D:20240501120000+02'00'"}
     properties = read(make_pdf(["Text."], info=info)).properties

@@ -3,9 +3,10 @@
 import ctypes
 import math
 import re
+import struct
 from collections.abc import Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from itertools import pairwise
 from statistics import median, median_high
@@ -312,6 +313,20 @@ def with_superscripts(raw: Any, page: Any, text: str) -> str:
     return "".join(shown)
 
 
+_BEYOND, _SURROGATE = re.compile("[\U00010000-\U0010ffff]"), re.compile("[\ud800-\udfff]")
+
+
+def _with_surrogates(text: str) -> str:
+    """Return a text in which each character beyond U+FFFF is two, as it is for PDFium, which counts in UTF-16."""
+    return _BEYOND.sub(lambda each: "".join(map(chr, struct.unpack("<2H", each[0].encode("utf-16-le")))), text)
+
+
+def _without_surrogates(text: str) -> str:
+    """Return the text of a text with surrogates."""
+    found = _SURROGATE.search(text)
+    return text if found is None else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
 def _bookmarks(pdf: Any, page_count: int) -> list[Bookmark]:
     bookmarks: list[Bookmark] = []
     with suppress(load("pypdfium2").PdfiumError):  # damaged bookmarks cost headings, not the document
@@ -377,12 +392,12 @@ def read_pdf(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
         for index in range(count):
             try:
                 with closing(pdf[index]) as page, closing(page.get_textpage()) as content:
-                    text = content.get_text_range()
+                    text = _with_surrogates(content.get_text_range())
                     tags.read(page.raw, content.raw, text, index)
                     text = with_superscripts(raw, content.raw, text)
                     lines = read_lines(raw, content.raw, text)
                     titles.read(text, lines, index)
-                    text = with_layout(text, lines).replace(_NO_LINE_END, "")
+                    text = _without_surrogates(with_layout(text, lines).replace(_NO_LINE_END, ""))
             except pdfium.PdfiumError:
                 text, damaged = "", damaged + 1
             texts.append(text)
@@ -397,9 +412,12 @@ def read_pdf(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
             raise DocumentWithoutTextError([FieldViolation(field, why)], pages=count)
         stated = max(_bookmarks(pdf, count), tags.as_bookmarks(), key=len)
         for bookmarks in (stated, read_contents(texts), titles.as_bookmarks()):
-            named = {(each.page_index, on_one_line(each.title)) for each in bookmarks[:_MAX_BOOKMARKS]}
+            entries = [
+                replace(each, title=on_one_line(_without_surrogates(each.title))) for each in bookmarks[:_MAX_BOOKMARKS]
+            ]
+            named = {(each.page_index, each.title) for each in entries}
             text, pages = _joined(without_running_lines(texts, named))
-            if found := find_headings(text, pages, bookmarks[:_MAX_BOOKMARKS]):
+            if found := find_headings(text, pages, entries):
                 break
         text, pages, headings = set_apart(text, pages, found)
         said = {key: value for key, value in pdf.get_metadata_dict().items() if value.lower() not in _PLACEHOLDERS}
