@@ -36,6 +36,65 @@ def body(xml: str, doctype: str = "") -> bytes:
     return with_part(make_docx("Text."), MAIN, content.encode())
 
 
+def bold(text: str, *, style: str = "") -> str:
+    """Return a paragraph in bold type."""
+    return paragraph(f"<w:r><w:rPr><w:b/></w:rPr><w:t>{text}</w:t></w:r>", style)
+
+
+def plain(text: str) -> str:
+    return paragraph(f"<w:r><w:t>{text}</w:t></w:r>")
+
+
+def paragraph(runs: str, style: str = "") -> str:
+    return f"<w:p><w:pPr>{style}</w:pPr>{runs}</w:p>"
+
+
+SECTIONS = "".join(bold(title) + plain("It says so.") * 3 for title in ("Tides", "Waves", "Floods"))
+
+
+def headings(xml: str) -> list[tuple[int, str]]:
+    return [(heading.level, heading.text) for heading in read(body(xml)).outline.headings]
+
+
+def test_where_no_heading_has_a_style_bold_lines_are_titles() -> None:
+    titles = [(1, "Tides"), (1, "Waves"), (1, "Floods")]
+    assert headings(SECTIONS) == titles
+    assert "# Tides\n\nIt says so." in read(body(SECTIONS)).text
+    off = '<w:r><w:rPr><w:b w:val="0"/></w:rPr><w:t>Storms</w:t></w:r>'
+    for other in (
+        plain("Storms"),
+        paragraph(off),
+        paragraph("<w:r><w:rPr><w:b/></w:rPr><w:t>Storms</w:t></w:r><w:r><w:t> come in spring</w:t></w:r>"),
+        bold("Storms come in spring."),
+        bold("Storms:"),
+        bold("Storms", style='<w:numPr><w:numId w:val="1"/></w:numPr>'),
+        bold("Note") * 4,
+        bold(" "),
+    ):
+        assert headings(SECTIONS + other + plain("It says so.") * 9) == titles, other
+    spaced = "<w:r><w:rPr><w:b/></w:rPr><w:t>Storms</w:t></w:r><w:r><w:t> </w:t></w:r>"
+    assert headings(SECTIONS + paragraph(spaced) + plain("It says so.") * 9) == [*titles, (1, "Storms")]
+
+
+def test_bold_lines_are_no_titles_where_headings_have_a_style_or_there_are_too_few_or_many() -> None:
+    styled = [plain(name).replace("<w:pPr>", '<w:pPr><w:outlineLvl w:val="1"/>') for name in ("Sea", "Land")]
+    assert headings("".join(styled) + SECTIONS) == [(2, "Sea"), (2, "Land")]
+    assert headings(styled[0] + SECTIONS) == [(2, "Sea"), (2, "Tides"), (2, "Waves"), (2, "Floods")]
+    assert headings("".join(bold(title) + plain("It says so.") * 3 for title in ("Tides", "Waves"))) == []
+    assert headings("".join(bold(title) + plain("It says so.") for title in ("Tides", "Waves", "Floods"))) == []
+
+
+def test_bold_styles_set_titles_unless_a_run_is_not_bold() -> None:
+    document = docx.Document()
+    document.styles.add_style("Strong line", WD_STYLE_TYPE.PARAGRAPH).font.bold = True
+    for title in ("Tides", "Waves", "Floods", "Storms"):
+        run = document.add_paragraph(style="Strong line").add_run(title)
+        run.bold = False if title == "Waves" else None
+        for _ in range(3):
+            document.add_paragraph("It says so.")
+    assert [heading.text for heading in read(save(document)).outline.headings] == ["Tides", "Floods", "Storms"]
+
+
 def test_headings_lists_and_tables_keep_their_form() -> None:
     document = docx.Document()
     document.add_heading("Of Tides", level=0)

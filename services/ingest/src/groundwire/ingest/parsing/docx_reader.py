@@ -21,6 +21,7 @@ from groundwire.ingest.parsing.source_text import (
     raised_number,
     source_properties,
 )
+from groundwire.ingest.parsing.titles import have_texts, is_like_title, titles_of_sections
 from groundwire.kernel.document import DocumentFormat
 from groundwire.kernel.document_errors import EmptyDocumentError
 from groundwire.kernel.errors import FieldViolation
@@ -35,7 +36,7 @@ _PLACEHOLDERS = frozenset({"python-docx", "word document"})
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
-_PARAGRAPH, _TABLE, _ROW, _CELL = (_W + name for name in ("p", "tbl", "tr", "tc"))
+_PARAGRAPH, _RUN, _TABLE, _ROW, _CELL = (_W + name for name in ("p", "r", "tbl", "tr", "tc"))
 _BLOCKS = frozenset({_PARAGRAPH, _TABLE})
 _TEXT_BOX = _W + "txbxContent"
 _TEXT = frozenset({_W + "t", _M + "t"})
@@ -70,6 +71,7 @@ def read_docx(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
     try:
         document = docx.Document(io.BytesIO(data))
         blocks = _Blocks(document.styles)
+        blocks.find_titles(document.element.body)
         blocks.add_all(document.element.body)
         for part in document.part.rels.values():
             if part.reltype.rpartition("/")[2] in _NOTES and not part.is_external:
@@ -100,7 +102,25 @@ class _Blocks:
 
     def __init__(self, styles: Any) -> None:
         self.builder = TextBuilder()
-        self._levels = {style.style_id: _level_of_style(style) for style in styles if style.type is not None}
+        styles = [style for style in styles if style.type is not None]
+        self._levels = {style.style_id: _level_of_style(style) for style in styles}
+        self._bold = {style.style_id for style in styles if _is_bold(style.element)}
+        self._titles: dict[Any, int] = {}
+
+    def find_titles(self, body: Any) -> None:
+        """Find the paragraphs that are titles of sections only by their bold type, where no headings have a style.
+
+        One may have it: the title of the document.
+        """
+        paragraphs = [each for each in _walk(body, _SKIPPED, _BLOCKS) if each.tag == _PARAGRAPH]
+        texts = {each: text for each in paragraphs if (text := _text_of(each).strip())}
+        styled = sum(self._level(each) is not None for each in texts)
+        if styled > 1:
+            return
+        bold = {each: text for each, text in texts.items() if is_like_title(text) and self._is_set_bold(each)}
+        of_sections = titles_of_sections(bold.values())
+        titles = {each: 1 + styled for each, text in bold.items() if text in of_sections}
+        self._titles = titles if have_texts(len(titles), len(texts)) else {}
 
     def add_all(self, parent: Any) -> None:
         """Add the paragraphs and tables below an element in order, including those inside content controls."""
@@ -117,12 +137,8 @@ class _Blocks:
 
     def _add_paragraph(self, paragraph: Any) -> None:
         text = _text_of(paragraph)
-        own = paragraph.find(f"{_W}pPr/{_W}outlineLvl")
         style = paragraph.find(f"{_W}pPr/{_W}pStyle")
-        if own is not None:
-            level = _level(own.get(_W + "val"))
-        else:
-            level = None if style is None else self._levels.get(style.get(_W + "val"))
+        level = self._titles.get(paragraph) or self._level(paragraph)
         # A paragraph is in a list by its own numbering, else by the name of its style; numbering 0 takes it out.
         depth = None
         if (numbering := paragraph.find(f"{_W}pPr/{_W}numPr")) is None:
@@ -142,6 +158,27 @@ class _Blocks:
         for element in _walk(paragraph, _OLD_COPY, {_TEXT_BOX}):
             if element.tag == _TEXT_BOX:
                 self.add_all(element)
+
+    def _level(self, paragraph: Any) -> int | None:
+        own = paragraph.find(f"{_W}pPr/{_W}outlineLvl")
+        if own is not None:
+            return _level(own.get(_W + "val"))
+        style = paragraph.find(f"{_W}pPr/{_W}pStyle")
+        return None if style is None else self._levels.get(style.get(_W + "val"))
+
+    def _is_set_bold(self, paragraph: Any) -> bool:
+        """Tell whether all words of a paragraph are bold, and it is no item of a list."""
+        style = paragraph.find(f"{_W}pPr/{_W}pStyle")
+        by_style = style is not None and style.get(_W + "val") in self._bold
+        runs = [run for run in _walk(paragraph, _SKIPPED, ()) if run.tag == _RUN and _text_of(run).strip()]
+        is_bold = all(by_style if (own := _is_bold(run)) is None else own for run in runs)
+        return is_bold and bool(runs) and paragraph.find(f"{_W}pPr/{_W}numPr") is None
+
+
+def _is_bold(element: Any) -> bool | None:
+    """Tell whether a run or style says that it is bold, or is not; None if it says nothing."""
+    bold = element.find(f"{_W}rPr/{_W}b")
+    return None if bold is None else bold.get(_W + "val", "on") in _ON
 
 
 def _level_of_style(style: Any) -> int | None:

@@ -8,6 +8,7 @@ from itertools import groupby, pairwise
 
 from groundwire.ingest.parsing.pdf_lines import Line
 from groundwire.ingest.parsing.pdf_structure import Bookmark
+from groundwire.ingest.parsing.titles import MAX_TITLE_CHARS, have_texts, is_like_title, titles_of_sections
 
 # A title is taller than the text by so much, or bold and not much smaller. Of the 4,005 headings that bookmarks, tags
 # and contents name in 25 manuals and handbooks these rules find 0.98, and of what they find those name 0.91; most of
@@ -15,15 +16,9 @@ from groundwire.ingest.parsing.pdf_structure import Bookmark
 _TALLER, _AS_TALL, _BOLD = 1.15, 0.93, 600
 # A title over several lines has them so close together, in heights of a line.
 _LINE_DISTANCE = 1.7
-_MOST_LINES, _MOST_CHARS, _MOST_WORDS = 3, 120, 14
-# "Note", "Usage" and headers of pages stand all over a document; titles of sections are rarely the same.
-_MOST_ALIKE = 3
-_FEWEST, _LARGEST_SHARE = 3, 0.3
+_MOST_LINES = 3
 
-_TITLE = re.compile(r"(?![(\[{*&])(?=.*?[^\W\d_]{2})[^a-z].*[^.,;:!\u3002]")
 _NUMBER = re.compile(r"(?:(?:chapter|appendix|section|part) )?[A-Z]?[\d.]*", re.IGNORECASE)
-_LEADERS = re.compile(r"(?:\. ?){4}|\. ?\. ?\d{1,4}$")
-_PAGE_NUMBER = re.compile(r"^\d{1,5}\s|\s\d{1,5}$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +55,7 @@ class PrintedTitles:
             is_bold = line.weight >= _BOLD
             self._chars[round(line.height, 1), is_bold] += len(said)
             self._lines.append(
-                _Printed(said[: _MOST_CHARS + 1], page_index, line.baseline, line.height, is_bold, is_alone)
+                _Printed(said[: MAX_TITLE_CHARS + 1], page_index, line.baseline, line.height, is_bold, is_alone)
             )
 
     def as_bookmarks(self) -> list[Bookmark]:
@@ -78,8 +73,8 @@ class PrintedTitles:
         found: list[tuple[int, str, int]] = []
         for height, group in groupby(self._lines, style):
             found += ((height, title, page) for title, page in _titles(list(group)) if height)
-        alike = Counter(_PAGE_NUMBER.sub("", title) for _, title, _ in found)
-        found = [each for each in found if alike[_PAGE_NUMBER.sub("", each[1])] <= _MOST_ALIKE]
+        of_sections = titles_of_sections([title for _, title, _ in found])
+        found = [each for each in found if each[1] in of_sections]
         pages: dict[int, list[int]] = defaultdict(list)
         for height, _, page in found:
             pages[height].append(page)
@@ -88,7 +83,7 @@ class PrintedTitles:
         while heights and pages[heights[0]] == [0]:
             del pages[heights.pop(0)]
         found = [each for each in found if each[0] in pages]
-        if not _FEWEST <= len(found) <= _LARGEST_SHARE * len(self._lines):
+        if not have_texts(len(found), len(self._lines)):
             return []
         return [Bookmark(heights.index(height), title, page) for height, title, page in found]
 
@@ -98,12 +93,6 @@ def _titles(lines: Sequence[_Printed]) -> Iterator[tuple[str, int]]:
     borders = [index for index, pair in enumerate(pairwise(lines), 1) if not pair[0].goes_on_in(pair[1])]
     for start, end in pairwise([0, *borders, len(lines)]):
         title = " ".join(line.text for line in lines[start:end])
-        if (
-            end - start <= _MOST_LINES
-            and all(line.is_alone for line in lines[start:end])
-            and len(title) <= _MOST_CHARS
-            and len(title.split()) <= _MOST_WORDS
-            and _TITLE.fullmatch(title)
-            and not _LEADERS.search(title)
-        ):
+        is_alone = end - start <= _MOST_LINES and all(line.is_alone for line in lines[start:end])
+        if is_alone and is_like_title(title):
             yield title, lines[start].page_index
