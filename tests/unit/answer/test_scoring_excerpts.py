@@ -77,11 +77,34 @@ def test_how_far_a_sentence_defines_the_subject(text: str, match: float) -> None
         "We take the requirements for data security here very seriously.",
         "The company is fully committed to the requirements for data security.",
         "The team strives to know the requirements for data security.",
+        "We understand that requirements for data security can be a burden.",
+        "We hope that this has been helpful for the requirements of data security.",
+        "We are very proud of the requirements for data security.",
+        "Thank you for the requirements for data security.",
     ],
 )
 def test_that_something_matters_answers_nothing(platitude: str) -> None:
     content = f"{platitude} Requirements for data security: all data of customers must be encrypted with a key."
     assert _best("What are the requirements for data security?", content).startswith("Requirements")
+
+
+def test_what_a_company_says_of_itself_is_said_of_the_company() -> None:
+    text = "Our mission is to fly everywhere."
+    for question, match in (
+        ("What is Contoso's mission?", 0.7),
+        ("What is Contoso\u2019s mission?", 0.7),
+        ("What is the mission of Contoso?", 0.7),
+        ("What is the mission of Contoso Electronics?", 0.7),
+        ("What is Contoso's vision?", 0.0),
+        ("What is the mission of the north?", 0.0),
+    ):
+        assert definition_match(read_question(question), text, text) == pytest.approx(match), question
+
+
+@pytest.mark.parametrize("often", ["annually", "quarterly", "every month", "yearly"])
+def test_how_often_something_happens_says_when(often: str) -> None:
+    assert kind_match(read_question("When do reviews happen?"), f"Reviews are held {often}.") > 0
+    assert kind_match(read_question("When do reviews happen?"), "Every review is held.") < 0
 
 
 def test_what_one_can_also_do_leans_on_what_comes_before() -> None:
@@ -300,6 +323,18 @@ def test_what_is_not_so_is_asked_of_a_sentence_that_denies() -> None:
     contents = "The plan covers the cost of all sports.", "The plan does not cover any sports abroad."
     assert _best("What does the plan cover?", *contents) == contents[0]
     assert _best("What does the plan not cover?", *contents) == contents[1]
+    assert _best("What does the plan cover or not cover?", *contents) == contents[0]
+    limited = "The plan covers sports of all kinds, including but not limited to these sports.", contents[1]
+    assert _best("What does the plan not cover?", *limited) == contents[1]
+    # What denies something right beside it is nearer to an answer than what denies nothing.
+    question, beside = "Which sports does the plan not cover?", f"{contents[0]} It pays for nothing abroad."
+    (alone,), (near, *_) = make_scored(question, contents[0]), make_scored(question, beside)
+    assert near.excerpt.text == alone.excerpt.text
+    assert near.score == pytest.approx(alone.score)
+    (near, *_) = make_scored(question, f"{contents[0]} It does not pay for much.")
+    assert near.score > alone.score + 0.1
+    excluded = "# Sports of the plan that are not covered\n\nThe plan: sports abroad, such as skiing."
+    assert _best("What does the plan not cover?", contents[0], excluded) == "The plan: sports abroad, such as skiing."
 
 
 def test_a_row_answers_by_the_cell_that_is_asked_for() -> None:

@@ -94,6 +94,11 @@ def test_a_negation_of_the_source_that_a_claim_drops_is_named() -> None:
     assert (found.kind, found.text, found.instead) == (FactKind.NEGATION, "", "not")
 
 
+def test_what_is_not_only_or_not_limited_to_something_is_no_negation() -> None:
+    for said in ("not limited to", "not only", "not just"):
+        assert discrepancies(read("Files include letters."), [read(f"Files include, {said} letters.")]) == ()
+
+
 @pytest.mark.parametrize("word", ["hundred", "dozen", "million"])
 def test_a_number_in_words_has_an_end(word: str) -> None:
     numbers = read(f"{word} " * 5000).of(FactKind.NUMBER)

@@ -105,7 +105,9 @@ _FUNCTION_WORDS = """
 FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
 """Words that carry no subject; a question made of them alone has nothing to search for."""
 
-NEGATION = re.compile(r"\b(?:not|never|no|none|nor|without|cannot|except)\b|n['\u2019]t\b", re.IGNORECASE)
+NEGATION = re.compile(
+    r"\b(?:not(?! (?:only|just|limited to)\b)|never|no|none|nor|without|cannot|except)\b|n['\u2019]t\b", re.IGNORECASE
+)
 """Words that turn a statement round."""
 
 

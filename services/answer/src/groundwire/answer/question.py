@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from enum import StrEnum
 
 from groundwire.answer.grounding.similarity_scale import AS_IS, SimilarityScale
-from groundwire.kernel.words import FUNCTION_WORDS, content_stems, stem, words
+from groundwire.kernel.words import FUNCTION_WORDS, NEGATION, content_stems, stem, words
 
 
 class QuestionKind(StrEnum):
@@ -60,6 +60,11 @@ class Question:
     compounds: tuple[tuple[str, str], ...] = ()
     scale: SimilarityScale = AS_IS
 
+    @property
+    def is_negated(self) -> bool:
+        """Tell whether it asks for what is not so; "covered and not covered" asks for both."""
+        return NEGATION.search(_BOTH.sub("", self.text)) is not None
+
     def stems_of(self, text: str) -> frozenset[str]:
         """Return the stems of a heading or the like, where "Back up" is `backup` if it is that in the question."""
         lowered = text.casefold()
@@ -67,6 +72,7 @@ class Question:
         return frozenset((*content_stems(text), *joined))
 
 
+_BOTH = re.compile(r"\b(?:and|or)(?: \w+)? not\b", re.IGNORECASE)
 # A cue counts at the front of the question or of a clause, behind words of politeness or a preposition: "What happens
 # when ..." does not ask for a time. Those of `_ANYWHERE` are safe inside a question too ("Rust has how many ...").
 # Each separator is tried once: a question of commas alone takes no longer than one of words.
@@ -108,7 +114,9 @@ _CUES = {
     QuestionKind.PROCEDURE: rf"how (?:to|(?:do|can|should|could|might|must|may|would) (?:{_ACTORS}))"
     r"|how (?:can|should|could|might|must|may) (?:[\w-]+ ){1,4}be"
     rf"|how (?:is|are) (?:[\w-]+ ){{1,4}}(?:{_DONE})"
-    r"|what (?:do|should|must) (?:i|we|you|one) (?:do )?(?:to|in order to)|(?:what are the )?steps (?:to|for)"
+    r"|what (?:do|should|must) (?:i|we|you|one) (?:do )?(?:to|in order to)"
+    r"|what (?:do|should|must|can) (?:i|we|you|one) do (?:if|when|about|with|in case)"
+    r"|(?:what are the )?steps (?:to|for)"
     r"|what is the way to|what is the (?:process|procedure) (?:for|of|to|when)|what steps",
     QuestionKind.ENUMERATION: r"list|name (?:all|the|some)|enumerate|(?:what|which) (?:are|were) (?:all |the |some )*"
     r"(?:\w+ ){0,3}\w+s\b|(?:which|what) (?!is\b|was\b|does\b|has\b)(?:[\w-]+ ){0,2}?(?:[\w-]{2,}[^s\W]s)"

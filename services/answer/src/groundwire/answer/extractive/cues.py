@@ -58,6 +58,11 @@ _AMOUNTS = [
         ),
     ),
 ]
+_OWNER = re.compile(
+    r"(?<!\w)(?!(?i:what|who|how|where|that|it|there|here)['\u2019])(?P<name>[\w-]{2,40})['\u2019]s?(?!\w)"
+    r"|\bof (?P<named>[A-Z][\w-]{1,40}(?: [A-Z][\w-]{1,40})*)"
+)
+_OUR = re.compile(r"\b[Oo]ur\b")
 _NEXT_WORD = re.compile(r"[ -]([^\W\d_]+)")
 # A name that ends right here; the first word of a sentence is one only in capitals.
 _NAME_BEFORE = re.compile(r"(?:(?<=[^\W_,;] )[A-Z]\w*|\b[A-Z]{2,}) $")
@@ -66,7 +71,8 @@ _BEFORE_YEAR = 8
 _TIME = re.compile(
     r"\b1\d{3}\b|\b20\d\d\b|\bcentur|\b(?:January|February|March|April|May|June|July|August|September|October|November|"
     r"December)\b|\b\d+s\b|\d+ (?:seconds?|minutes?|hours?|days?|weeks?|months?|years?)\b|\b(?:when|once|after|until)\b"
-    r"|\b(?:night|dawn|dusk|noon|midnight|morning|evening|daily|weekly|monthly|yearly)\b"
+    r"|\b(?:night|dawn|dusk|noon|midnight|morning|evening|daily|weekly|monthly"
+    r"|quarterly|yearly|annually|every (?:day|week|month|quarter|year))\b"
 )
 _PAST = re.compile(r"\bwhen (?:was|were|did)\b", re.IGNORECASE)
 _DATED = re.compile(
@@ -129,7 +135,9 @@ _ASKS_FOR_CHANGES = re.compile(
 )
 _PLATITUDE = re.compile(
     r"\b(?:(?:utmost|paramount|great(?:est)?|vital|critical) importance|takes? [^.,;]{2,60} seriously"
-    r"|(?:is|are) (?:\w+ly )?(?:committed|dedicated) to|strives? to)\b",
+    r"|(?:is|are) (?:\w+ly )?(?:committed|dedicated) to|strives? to)\b"
+    r"|^(?:we (?:hope|look forward|understand)|we are (?:\w+ly )?(?:excited|proud|pleased|happy|confident)"
+    r"|thank you)\b",
     re.IGNORECASE,
 )
 _DEFINING_VERB = re.compile(
@@ -262,6 +270,9 @@ def definition_match(question: Question, text: str, source: str) -> float:
     """
     if question.subject:
         subject = set(question.subject)
+        owner = _OWNER.search(question.text)
+        # "What is Contoso's mission?", and Contoso says: "Our mission is to fly."
+        text = _OUR.sub(owner["name"] or owner["named"], text) if owner else text
         is_used = _ASKS_FOR_USE.search(question.text) is not None and any(
             subject - _KINDS <= _stems(match["term"], subject) <= subject | _KINDS for match in _USED.finditer(text)
         )

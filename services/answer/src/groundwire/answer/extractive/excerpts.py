@@ -82,7 +82,7 @@ _FULL_LINE = 0.75
 """Share of the longest line from which a line may have been ended by the margin."""
 _HEADING_WORDS = 10
 _NUMBER_WORDS = 4
-"""Most words of the number before a title: "Appendix B.4.7"."""
+"""Most words of the number or label before a title: "Appendix B.4.7"."""
 _HEADING_NUMBER = re.compile(
     r"(?:(?i:chapter|appendix|part|section)\s++[A-Z\d]++|[A-Z]?\d++|[A-Z](?=\.\d))(?:\.\d++)*+[.:]?\s++"
 )
@@ -344,11 +344,11 @@ class _Reader:
         self._heading = heading_text(heading) if is_markdown else plain_text(heading, self.passage.markup)
         if self.passage.markup is Markup.NONE and (number := _HEADING_NUMBER.match(self._heading)) is not None:
             self._heading = self._heading[number.end() :]
-        if _is_title(heading, self._titles):
-            self._title = self._heading
-        elif self._title and self._heading.endswith(":"):
+        if self._title and self._heading.endswith(":"):
             # "Job summary:" has its place below the title of the job.
             self._heading = f"{self._title}: {self._heading[:-1]}"
+        elif _is_title(heading, self._titles):
+            self._title = self._heading
         # The title without the lines above and below it.
         title = next(filter(_WORD.search, lines), "")
         start = self._content.find(title, item.start)
@@ -661,7 +661,7 @@ def _along_lines(content: str, items: Sequence[Sentence]) -> list[Sentence]:
 
 
 def _is_title(text: str, titles: Collection[tuple[str, ...]]) -> bool:
-    """Tell whether a text is one of the titles, maybe behind a number."""
+    """Tell whether a text is one of the titles, maybe behind a number or label."""
     said = tuple(words(text))
     return not ends_sentence(text) and any(
         said[-len(title) :] == title and len(said) <= len(title) + _NUMBER_WORDS for title in titles

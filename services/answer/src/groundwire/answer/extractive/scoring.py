@@ -251,7 +251,7 @@ def _parts(
         "joined": float(excerpt.is_joined),
         "announcement": float(is_announcement(excerpt.text) and not (excerpt.is_whole or _is_named(question, passage))),
         "note_of_change": float(is_note_of_change(question, excerpt.heading, passage.section_heading, passage.chapter)),
-        "unmet_negation": float(NEGATION.search(question.text) is not None and not NEGATION.search(excerpt.text)),
+        "unmet_negation": _unmet_negation(question, excerpt),
         "example": float(question.kind in _SHOWN_BY_WORDS and match > 0),
         "amount": float(has_amount(question, excerpt.text)),
         "own": float(_is_own(question, excerpt)),
@@ -261,6 +261,13 @@ def _parts(
     if form:
         parts[form] = share
     return parts
+
+
+def _unmet_negation(question: Question, excerpt: Excerpt) -> float:
+    """Return how far a question for what is not so meets text that denies nothing: less where its passage does."""
+    if not question.is_negated or NEGATION.search(f"{excerpt.heading} {excerpt.text}"):
+        return 0.0
+    return 0.4 if NEGATION.search(excerpt.passage.content) else 1.0
 
 
 def _form(question: Question, excerpt: Excerpt, headed: float, coverage: float) -> tuple[str, float]:
@@ -379,7 +386,6 @@ class Support:
         self._dates = {
             fact.values for fact in self._reading.facts if fact.kind is FactKind.DATE and any(fact.values[1:])
         }
-        self._is_negated = NEGATION.search(question.text) is not None
         self._identifiers = [] if question.text.isupper() else IDENTIFIER.findall(question.text)
         self._words_of_documents = defaultdict[str, set[str]](set)
         self._headings_of_documents = defaultdict[str, set[str]](set)
@@ -457,7 +463,7 @@ class Support:
             "other_number": float(not self._named_by.issubset(_DIGITS.findall(near))),
             "dated": float(bool(self._dates) and self._dates <= {fact.values for fact in read(text).facts}),
             "missing_name": float(lacks_identifier or unnamed),
-            "missing_negation": float(self._is_negated and not NEGATION.search(around)),
+            "missing_negation": float(question.is_negated and not NEGATION.search(around)),
             "missing_kind": float(lacks_kind and question.kind in _NAMED_KINDS),
             "amount": float(has_amount(question, text)),
             "missing_quantity": float(lacks_kind and question.kind is QuestionKind.QUANTITY),

@@ -34,7 +34,7 @@ class RankingWeights:
     leaning: float = -0.1
     announcement: float = -0.2
     note_of_change: float = -0.3
-    unmet_negation: float = -0.06
+    unmet_negation: float = -0.2
     unasked_label: float = -0.2
     whole_list: float = 0.09
     unasked_list: float = -0.05
