@@ -485,6 +485,13 @@ def test_words_that_a_line_end_divides_are_whole_with_the_hyphen_that_they_have_
     assert "Bone-anchored" in read(make_pdf(pages)).text
 
 
+def test_a_document_that_hardly_divides_words_keeps_its_hyphens() -> None:
+    one, other = "Bone-\nanchored aids.", "A compli-\ncated rule."
+    assert "Bone-anchored" in read(make_pdf([one, "It rains."])).text
+    assert "Boneanchored" in read(make_pdf([one, other])).text
+    assert "Boneanchored" in read(make_pdf([f"{one} Complicated.", other, "It rains."])).text
+
+
 @pytest.mark.parametrize(
     ("page", "shown"),
     [

@@ -170,7 +170,8 @@ def with_whole_words(pages: Sequence[str]) -> list[str]:
     """Return the texts of pages with the words in one piece that the end of a line divides; the line ends behind them.
 
     A hyphen of their own stays, as in "in-network". Whether a word has one, the document shows elsewhere; those that
-    stand nowhere else are written as most of the others.
+    stand nowhere else are written as most of the others. A document that divides fewer words than it has pages, and
+    none of them without a hyphen of its own, divides no others.
     """
     known = {word.lower() for page in pages for word in _WORD.findall(page)}
 
@@ -179,7 +180,7 @@ def with_whole_words(pages: Sequence[str]) -> list[str]:
         return ways[0] if len(ways) == 1 else None
 
     used = Counter(hyphen(word) for page in pages for word in _DIVIDED.finditer(page))
-    usual = "-" if used["-"] > used[""] else ""
+    usual = "-" if used["-"] > used[""] or not (used[""] or used.total() >= len(pages)) else ""
 
     def whole(word: re.Match[str]) -> str:
         own = hyphen(word)
