@@ -129,8 +129,7 @@ class Collections(Aggregate):
 
     def engine_names(self) -> list[str]:
         """Return the names of the engine collections that serve, of all tenants."""
-        with self._database.read() as connection:
-            return list(connection.execute(select(collections.c.engine_name)).scalars())
+        return list(self._database.query(select(collections.c.engine_name)).scalars())
 
     def page(self, tenant: str, after_name: str, limit: int) -> list[Collection]:
         """Return up to `limit` collections with names above `after_name` (empty for the first), by name."""
@@ -141,8 +140,7 @@ class Collections(Aggregate):
             .order_by(collections.c.name)
             .limit(limit)
         )
-        with self._database.read() as connection:
-            return [to_collection(row) for row in connection.execute(statement).mappings()]
+        return [to_collection(row) for row in self._database.query(statement).mappings()]
 
     @in_transaction
     def update(

@@ -137,7 +137,7 @@ class IndexBuilds(Aggregate):
             else:
                 of_generations = (
                     select(chunks.c.chunk_number)
-                    .join_from(chunks, generations, chunks.c.generation_key == generations.c.generation_key)
+                    .join_from(chunks, generations)
                     .where(generations.c.collection_key == key_of(serving), IS_INDEXED)
                 )
                 came = of_generations.where(IS_LIVE, generations.c.live_from > held.position)

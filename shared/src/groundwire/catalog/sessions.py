@@ -327,8 +327,7 @@ class Sessions(Aggregate):
         if after is not None:
             statement = statement.where(tuple_(*order) < tuple_(epoch_ms(after[0]), after[1]))
         statement = statement.order_by(*(column.desc() for column in order)).limit(limit)
-        with self._database.read() as connection:
-            return [to_session(row, steady_ms) for row in connection.execute(statement).mappings()]
+        return [to_session(row, steady_ms) for row in self._database.query(statement).mappings()]
 
     @in_transaction
     def append(
@@ -450,8 +449,7 @@ class Sessions(Aggregate):
         def message(row: RowMapping, side: str) -> SessionMessage:
             return to_message({column.name: row[f"{side}_{column.name}"] for column in messages.c})
 
-        with self._database.read() as connection:
-            rows, steady_ms = connection.execute(statement).mappings().all(), self._steady_ms()
+        rows, steady_ms = self._database.query(statement).mappings().all(), self._steady_ms()
         return [
             Exchange(
                 row["message_key"],
@@ -472,11 +470,10 @@ class Sessions(Aggregate):
         """Return how many exchanges of a session are still to be recorded."""
         statement = (
             select(func.count())
-            .select_from(messages.join(sessions, sessions.c.session_key == messages.c.session_key))
+            .select_from(messages.join(sessions))
             .where(sessions.c.tenant == tenant, sessions.c.session_id == session_id, messages.c.unrecorded == _TRUE)
         )
-        with self._database.read() as connection:
-            return int(connection.execute(statement).scalar_one())
+        return int(self._database.query(statement).scalar_one())
 
     def exchange(self, tenant: str, session_id: str, message_id: str) -> list[SessionMessage]:
         """Return the message with this id and the next one, which answers it if it is a question.
@@ -511,8 +508,6 @@ class Sessions(Aggregate):
         for column in (sessions.c.collection, sessions.c.user_id, sessions.c.session_id):
             if value := getattr(wanted, column.name):
                 statement = statement.where(column == value)
-        with self._database.read() as connection:
-            rows = connection.execute(statement).mappings().all()
         return [
             StoredAnswer(
                 number=row["message_key"],
@@ -527,7 +522,7 @@ class Sessions(Aggregate):
                 ),
                 answer=to_message({**row, "found": None}),
             )
-            for row in rows
+            for row in self._database.query(statement).mappings()
         ]
 
     def redact(self, tenant: str, document_ids: Sequence[str]) -> int:
@@ -632,8 +627,7 @@ def _visible(tenant: str) -> ColumnElement[bool]:
 def _answers_with(*columns: Any) -> Select[Any]:
     """Return the statement for answers, their questions and their sessions."""
     is_asked = and_(_question.c.session_key == _answer.c.session_key, _question.c.sequence == _answer.c.sequence - 1)
-    joined = select(*columns).join_from(_answer, sessions, sessions.c.session_key == _answer.c.session_key)
-    return joined.join(_question, is_asked)
+    return select(*columns).join_from(_answer, sessions).join(_question, is_asked)
 
 
 def _row(connection: Connection, tenant: str, session_id: str) -> Any:

@@ -67,8 +67,7 @@ class Uploads(Aggregate):
             # An upload that waits for an operation to ingest it may be older than a day.
             or_(uploads.c.update_time >= self._oldest(), _IS_INGESTED_LATER),
         )
-        with self._database.read() as connection:
-            row = connection.execute(statement).first()
+        row = self._database.query(statement).first()
         if row is None:
             raise UploadNotFoundError(upload_id)
         return StoredUpload(row.upload_id, bytes(row.header), row.total_bytes, row.durable_bytes, row.source_hash)
@@ -100,12 +99,10 @@ class Uploads(Aggregate):
         statement = select(func.coalesce(func.sum(uploads.c.durable_bytes), 0)).where(
             uploads.c.tenant == tenant, uploads.c.upload_id.not_in(except_for)
         )
-        with self._database.read() as connection:
-            return int(connection.execute(statement).scalar_one())
+        return int(self._database.query(statement).scalar_one())
 
     def ids(self) -> set[str]:
-        with self._database.read() as connection:
-            return set(connection.execute(select(uploads.c.upload_id)).scalars())
+        return set(self._database.query(select(uploads.c.upload_id)).scalars())
 
     def sweep(self) -> int:
         """Remove uploads that received no part for a day and that no operation ingests; return how many."""

@@ -167,7 +167,7 @@ _OUTLINE: Select[Any] = select(
     chunks.c.section,
     chunks.c.level,
     chunks.c.upper,
-).join_from(chunks, documents, chunks.c.document_key == documents.c.document_key)
+).join_from(chunks, documents)
 
 
 @dataclass(frozen=True, slots=True)
