@@ -22,10 +22,10 @@ from groundwire.catalog.rows import (
     SELECT_LIVE_CHUNKS,
     collection_key,
     key_of,
-    live_generation_keys,
     require_collection,
     then,
     to_stored_chunks,
+    visible_generation_keys,
 )
 from groundwire.catalog.schema import chunks, collections, documents, generations
 from groundwire.catalog.texts import slice_of_generation
@@ -179,7 +179,7 @@ class Chunks:
                     select(chunks.c.chunk_number)
                     .where(
                         chunks.c.chunk_number > after,
-                        chunks_matching(live_generation_keys(key), where or And(())),
+                        chunks_matching(visible_generation_keys(key), where or And(())),
                         in_scopes(chunks.c.document_key, scopes),
                     )
                     .order_by(chunks.c.chunk_number)
@@ -548,7 +548,7 @@ class DuplicateChunks(Aggregate):
         key = connection.execute(served).scalar()
         if key is None:
             return False
-        repeats = (chunks.c.indexed + chunks.c.upper == 0, chunks.c.generation_key.in_(live_generation_keys(key)))
+        repeats = (chunks.c.indexed + chunks.c.upper == 0, chunks.c.generation_key.in_(visible_generation_keys(key)))
         found = select(chunks.c.chunk_number).where(numbered(numbers), *repeats)
         new = numbered(connection.execute(found).scalars())
         connection.execute(update(chunks).where(new).values(indexed=1))

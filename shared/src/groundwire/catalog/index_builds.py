@@ -20,7 +20,7 @@ from groundwire.catalog.rows import (
     collection_values,
     find_collection,
     key_of,
-    live_generation_keys,
+    visible_generation_keys,
 )
 from groundwire.catalog.schema import chunks, collections, documents, generations, index_builds
 from groundwire.kernel.collection import Collection
@@ -210,7 +210,7 @@ def _live_points(connection: Connection, collection: Collection) -> LivePoints:
     # The filter keys as stored: equal keys are always stored as equal bytes.
     payload = stored_bytes(chunks.c.payload)
     statement = select(chunks.c.chunk_number, payload).where(
-        IS_INDEXED, chunks.c.generation_key.in_(live_generation_keys(key_of(collection)))
+        IS_INDEXED, chunks.c.generation_key.in_(visible_generation_keys(key_of(collection)))
     )
     # Before the points: a change in between is then read twice instead of missed.
     position = connection.execute(

@@ -81,16 +81,11 @@ def visible_at(snapshot: int | None) -> ColumnElement[bool]:
     )
 
 
-def visible_generation_keys(collection_key: Any, snapshot: int | None) -> Select[tuple[int]]:
-    """Return the statement for the keys of the generations of a collection that readers saw at a position."""
+def visible_generation_keys(collection_key: Any, snapshot: int | None = None) -> Select[tuple[int]]:
+    """Return the statement for the keys of the generations of a collection that readers saw at a position, or see."""
     return select(generations.c.generation_key).where(
         generations.c.collection_key == collection_key, visible_at(snapshot)
     )
-
-
-def live_generation_keys(collection_key: Any) -> Select[tuple[int]]:
-    """Return the statement for the keys of a collection's live generations."""
-    return select(generations.c.generation_key).where(generations.c.collection_key == collection_key, IS_LIVE)
 
 
 def key_of(collection: Collection) -> ScalarSelect[int]:

@@ -56,6 +56,10 @@ class MessageState(StrEnum):
 Session: TypeAlias = session_rules.Session[Any]
 """Without its messages and the number of those that are unrecorded."""
 
+# What rows hold under the same name, as it is.
+_OF_SESSION = ("session_id", "collection", "user_id", "conversation_id", "scope", "head", "message_count")
+_OF_MESSAGE = ("message_id", "related_message_id", "content", "answer", "found")
+
 
 @dataclass(frozen=True, slots=True)
 class NewMessage:
@@ -79,17 +83,13 @@ class NewMessage:
 
     def values(self, tenant: str, session_key: int, sequence: int) -> dict[str, Any]:
         return {
+            **{name: getattr(self, name) for name in _OF_MESSAGE},
             "session_key": session_key,
             "tenant": tenant,
             "sequence": sequence,
-            "message_id": self.message_id,
-            "related_message_id": self.related_message_id,
             "role": self.role.value,
             "state": self.state.value,
-            "content": self.content,
             "time": epoch_ms(self.time),
-            "answer": self.answer,
-            "found": self.found,
         }
 
 
@@ -124,18 +124,12 @@ class Exchange:
 
 def session_values(session: Session) -> dict[str, Any]:
     return {
-        "session_id": session.session_id,
-        "collection": session.collection,
-        "user_id": session.user_id,
-        "conversation_id": session.conversation_id,
-        "scope": session.scope,
+        **{name: getattr(session, name) for name in _OF_SESSION},
         "owner": session.owner.subject,
         "owner_scopes": session.owner.scopes_digest,
         "labels": dict(session.labels),
         "idle_timeout": int(session.idle_timeout.total_seconds() * 1000),
         "state": session.state.value,
-        "head": session.head,
-        "message_count": session.message_count,
         "create_time": epoch_ms(session.create_time),
         "last_activity": epoch_ms(session.last_activity),
         "transitions": [
@@ -147,22 +141,16 @@ def session_values(session: Session) -> dict[str, Any]:
 def to_session(row: RowMapping, steady_ms: int) -> Session:
     """Return the session of a row, EXPIRED when it has been idle for too long."""
     session = Session(
-        session_id=row["session_id"],
-        collection=row["collection"],
+        **{name: row[name] for name in _OF_SESSION},
         idle_timeout=timedelta(milliseconds=row["idle_timeout"]),
         state=SessionState(row["state"]),
-        head=row["head"],
-        message_count=row["message_count"],
         create_time=from_epoch_ms(row["create_time"]),
         last_activity=from_epoch_ms(row["last_activity"]),
         transitions=tuple(
             Transition(before and SessionState(before), SessionState(after), from_epoch_ms(time))
             for before, after, time in row["transitions"]
         ),
-        user_id=row["user_id"],
         labels=row["labels"],
-        conversation_id=row["conversation_id"],
-        scope=row["scope"],
         owner=Owner(row["owner"], row["owner_scopes"]),
     )
     # The time of day may be set, so what a session expires by is `active_steady`: see `SteadyTime.with_downtime_ms`.
@@ -182,14 +170,10 @@ def in_state(state: SessionState, steady_ms: int) -> ColumnElement[bool]:
 
 def to_message(row: RowMapping | Mapping[str, Any]) -> SessionMessage:
     return SessionMessage(
-        message_id=row["message_id"],
+        **{name: row[name] for name in _OF_MESSAGE},
         role=Role(row["role"]),
-        content=row["content"],
         time=from_epoch_ms(row["time"]),
-        related_message_id=row["related_message_id"],
         state=MessageState(row["state"]),
-        answer=row["answer"],
-        found=row["found"],
         sequence=row["sequence"],
     )
 
@@ -533,9 +517,8 @@ class Sessions(Aggregate):
         """Return up to `limit` (tenant, document id) above `after` whose text messages hold, in rising order."""
         place = tuple_(_held.tenant, _held.document_id)
         statement = select(_held.tenant, _held.document_id).distinct().where(place > after)
-        with self._database.read() as connection:
-            rows = connection.execute(statement.order_by(_held.tenant, _held.document_id).limit(limit))
-            return [(row.tenant, row.document_id) for row in rows]
+        rows = self._database.query(statement.order_by(_held.tenant, _held.document_id).limit(limit))
+        return [(row.tenant, row.document_id) for row in rows]
 
     @in_transaction
     def end(

@@ -37,9 +37,9 @@ from groundwire.catalog.rows import (
     OWN_COLUMNS,
     GenerationState,
     key_of,
-    live_generation_keys,
     to_chunk,
     to_payload,
+    visible_generation_keys,
 )
 from groundwire.catalog.schema import chunks, collections, documents, embeddings, generations
 from groundwire.kernel.chunk import Chunk
@@ -211,7 +211,7 @@ class VectorCache(Aggregate):
             .where(
                 among(chunks.c.chunk_number, map(int, numbers)),
                 true() if also_unindexed else IS_INDEXED,
-                chunks.c.generation_key.in_(live_generation_keys(key_of(collection))),
+                chunks.c.generation_key.in_(visible_generation_keys(key_of(collection))),
             )
             .order_by(chunks.c.chunk_number)
         )
@@ -230,9 +230,8 @@ class VectorCache(Aggregate):
             of_these = documents.c.tenant == collection.tenant, among(documents.c.document_id, document_ids)
             keys = select(documents.c.document_key).where(*of_these)
             statement = statement.where(chunks.c.document_key.in_(keys))
-        with self._database.read() as connection:
-            rows = connection.execute(statement.order_by(chunks.c.chunk_number).limit(limit))
-            return [to_chunk(row) for row in rows]
+        rows = self._database.query(statement.order_by(chunks.c.chunk_number).limit(limit))
+        return [to_chunk(row) for row in rows]
 
     def count_missing(self, collection: Collection) -> int:
         """Return how many chunks `missing` has to list."""

@@ -171,12 +171,7 @@ def to_settings_message(settings: CollectionSettings) -> pb.CollectionSettings:
         ),
         content_description=settings.content_description,
         field_descriptions=[
-            pb.FieldDescription(
-                name=described.name,
-                description=described.description,
-                type=pb.FieldType.Value(f"FIELD_TYPE_{described.type.name}"),
-                allowed_values=described.allowed_values,
-            )
+            pb.FieldDescription(**asdict(described) | {"type": pb.FieldType.Value(f"FIELD_TYPE_{described.type.name}")})
             for described in settings.field_descriptions
         ],
     )

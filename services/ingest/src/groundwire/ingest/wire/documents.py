@@ -216,12 +216,7 @@ def _metadata_change(
 
 def parse_plan_ingest(request: pb.PlanIngestRequest, tenant: str) -> tuple[IngestRequest, Original]:
     # Parsed like the ingest it plans, so that both are refused and prepared in the same way.
-    same = pb.IngestDocumentRequest()
-    for field, value in request.ListFields():
-        if field.message_type is None:
-            setattr(same, field.name, value)
-        else:
-            getattr(same, field.name).CopyFrom(value)
+    same = pb.IngestDocumentRequest(**{field.name: value for field, value in request.ListFields()})
     return parse_ingest_document(same, tenant)
 
 
