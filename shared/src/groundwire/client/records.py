@@ -28,7 +28,7 @@ from groundwire.client.values import (
     set_field,
     timestamp_message,
 )
-from groundwire.kernel.errors import FieldViolation, GroundwireError, InvalidRequestError
+from groundwire.kernel.errors import FieldViolation, GroundwireError, InvalidRequestError, collected, refuse
 from groundwire.kernel.identifiers import ENTITY_SCOPE, GLOBAL_SCOPE
 from groundwire.rpc.error_status import from_status
 
@@ -619,7 +619,7 @@ def _record(record_type: str, fields: Mapping[str, Any], place: str = "") -> rec
     details.SetInParent()
     violations: list[FieldViolation] = []
     for name, value in fields.items():
-        try:
+        with collected(violations):
             holder = message if name in _OF_ALL_TYPES else details
             match name:
                 case "timestamp":
@@ -640,10 +640,7 @@ def _record(record_type: str, fields: Mapping[str, Any], place: str = "") -> rec
                 case _:
                     given = named_value(place + name, _ENUMS[name], value) if name in _ENUMS else value
                     set_field(holder, name, given, place + name)
-        except InvalidRequestError as error:
-            violations += error.violations
-    if violations:
-        raise InvalidRequestError(violations)
+    refuse(violations)
     return message
 
 

@@ -32,6 +32,7 @@ from groundwire.kernel.errors import (
     FieldViolation,
     InvalidRequestError,
     PreconditionError,
+    refuse,
 )
 from groundwire.kernel.filter_parsing import resolve_filter
 from groundwire.kernel.filters import MAX_PATTERN_CHARS, And, Comparator, Comparison, Filter, Like
@@ -192,8 +193,7 @@ class LibraryServicer(pb_grpc.LibraryServiceServicer):
             if each.generation < 0:
                 violations.append(FieldViolation(f"spans[{number}].generation", "must not be negative"))
             spans.append((reference, each))
-        if violations:
-            raise InvalidRequestError(violations)
+        refuse(violations)
         outcomes = self.read_spans(request_context.current().identity, collection, spans)
         return pb.ReadSpansResponse(outcomes=as_many_as_fit(outcomes))
 
