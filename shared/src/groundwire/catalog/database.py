@@ -264,6 +264,10 @@ class Database:
         with self.read() as connection:
             return connection.execute(statement, given).freeze()()
 
+    def change(self, statement: Executable) -> int:
+        """Run one statement in a transaction of the writer, as `write` does; return how many rows it changed."""
+        return self.write(lambda connection: connection.execute(statement).rowcount)
+
     def write(self, work: Callable[[Connection], T], *, alone: bool = False, syncs: bool = True) -> T:
         """Run `work` in one transaction of the writer and return what it returns, once it is durable.
 

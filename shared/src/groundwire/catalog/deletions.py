@@ -345,13 +345,12 @@ class Deletions(Aggregate):
 
     def forget(self, tenant: str, deletion_id: str) -> None:
         of_id = deletions.c.tenant == tenant, deletions.c.deletion_id == deletion_id
-        self._database.write(lambda connection: connection.execute(delete(deletions).where(*of_id)))
+        self._database.change(delete(deletions).where(*of_id))
 
-    @in_transaction
-    def sweep(self, connection: Connection) -> int:
+    def sweep(self) -> int:
         """Remove complete deletions whose idempotency keys have expired; return how many."""
         old = deletions.c.hidden_steady < oldest_kept(self._database.steady)
-        return connection.execute(delete(deletions).where(~_IS_WAITING, old)).rowcount
+        return self._database.change(delete(deletions).where(~_IS_WAITING, old))
 
 
 def insert_deletion(

@@ -11,7 +11,6 @@ from sqlalchemy import (
     Connection,
     and_,
     case,
-    delete,
     func,
     literal,
     or_,
@@ -44,7 +43,7 @@ from groundwire.catalog.schema import (
 )
 from groundwire.catalog.sessions import in_state
 from groundwire.catalog.texts import Segment, cut
-from groundwire.catalog.vectors import has_vector, lacks_vector, to_vector, with_vectors
+from groundwire.catalog.vectors import forget_embeddings, has_vector, lacks_vector, to_vector, with_vectors
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.chunk import MAX_CHUNK_CHARS
 from groundwire.kernel.collection import Collection
@@ -310,10 +309,7 @@ class Inspection(Aggregate):
 
     def forget_vectors(self, identity_digest: str, embedding_hashes: Sequence[str]) -> None:
         """Remove stored vectors, so that they are embedded again."""
-        statement = delete(embeddings).where(
-            embeddings.c.identity_digest == identity_digest, embeddings.c.embedding_hash.in_(list(embedding_hashes))
-        )
-        self._database.write(lambda connection: connection.execute(statement))
+        self._database.write(lambda connection: forget_embeddings(connection, identity_digest, embedding_hashes))
 
     def _expected(self, collection: Collection, which: ColumnElement[bool], limit: int) -> list[ExpectedPoint]:
         statement = (

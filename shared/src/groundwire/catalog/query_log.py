@@ -110,4 +110,4 @@ class QueryLogs(Aggregate):
         # With the time without a server: what people asked is not kept longer because it was switched off.
         oldest = self._database.steady.with_downtime_ms() - retention // timedelta(milliseconds=1)
         statement = delete(query_logs).where(query_logs.c.log_steady < oldest)
-        return self._database.write(lambda connection: connection.execute(statement).rowcount)
+        return self._database.change(statement)

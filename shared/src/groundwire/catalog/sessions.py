@@ -448,7 +448,7 @@ class Sessions(Aggregate):
     def recorded(self, number: int) -> None:
         """Note that an exchange is recorded; idempotent, and no error when its session is gone."""
         mine = messages.c.message_key == number
-        self._database.write(lambda connection: connection.execute(update(messages).where(mine).values(unrecorded=0)))
+        self._database.change(update(messages).where(mine).values(unrecorded=0))
 
     def count_unrecorded(self, tenant: str, session_id: str) -> int:
         """Return how many exchanges of a session are still to be recorded."""
@@ -575,15 +575,14 @@ class Sessions(Aggregate):
             total += count
         return total
 
-    @in_transaction
-    def expire(self, connection: Connection) -> int:
+    def expire(self) -> int:
         """Remove sessions that have been expired or ended for a day, of all tenants; return how many."""
         now = self._steady_ms()
         closed = sessions.c.active_steady + sessions.c.idle_timeout + int(CLOSED_RETENTION.total_seconds() * 1000)
         # A session with unrecorded answers stays: ingest may have been unreachable for a long time.
         unrecorded = select(messages.c.session_key).where(messages.c.unrecorded == _TRUE)
         over = closed < now, sessions.c.session_key.not_in(unrecorded)
-        return connection.execute(delete(sessions).where(*over)).rowcount
+        return self._database.change(delete(sessions).where(*over))
 
     def _steady_ms(self) -> int:
         # After a day of downtime users expect a new session.

@@ -259,7 +259,7 @@ class VectorCache(Aggregate):
             )
         )
         statement = delete(embeddings).where(embeddings.c.create_steady < oldest, ~used)
-        return self._database.write(lambda connection: connection.execute(statement).rowcount)
+        return self._database.change(statement)
 
 
 def insert_vectors(connection: Connection, new: NewVectors, now: int, steady_ms: int) -> None:
