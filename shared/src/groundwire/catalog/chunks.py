@@ -387,7 +387,6 @@ _PLACE_COLUMNS = (
     _c.byte_start,
     _c.byte_end,
     _c.hierarchy_path,
-    _c.level,
     _c.upper,
     _c.parent,
     _c.sentence_index,
@@ -436,8 +435,8 @@ class PassageReader:
         given = {"tenant": self.collection.tenant, "document_id": document_id}
         rows = read_compiled(self._connection, _PLACES_OF_DOCUMENT, given)
         found = [
-            ChunkLocation(number, Span(start, end, start_byte, end_byte), tuple(path), level, bool(upper), *rest)
-            for number, start, end, start_byte, end_byte, path, level, upper, *rest in rows
+            ChunkLocation(number, Span(start, end, start_byte, end_byte), tuple(path), bool(upper), *rest)
+            for number, start, end, start_byte, end_byte, path, upper, *rest in rows
         ]
         return sorted(found, key=lambda place: place.sequence_num)
 
