@@ -26,7 +26,7 @@ LIMIT = "The limit of the queue is 20 entries."
 
 
 def turn(role: Role, number: int, text: str, quoted: str = "") -> Turn:
-    return Turn(f"turn-{number}-{role}", role, text, number, TIME, quoted=frozenset([quoted] if quoted else ()))
+    return Turn(f"turn-{number}-{role}", role, text, TIME, quoted=frozenset([quoted] if quoted else ()))
 
 
 TURNS = [

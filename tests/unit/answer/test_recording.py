@@ -248,5 +248,5 @@ async def test_a_summary_whose_writer_has_a_defect_is_tried_again() -> None:
 
 
 def test_code_that_is_all_there_is_stands_on_the_line_that_says_whose_it_is() -> None:
-    code = Turn("turn-1-assistant", Role.ASSISTANT, "```\none()\nI live in Bonn\n```", 1, TIME)
+    code = Turn("turn-1-assistant", Role.ASSISTANT, "```\none()\nI live in Bonn\n```", TIME)
     assert without_hearsay(summarise([code]).text).strip() == ""

@@ -12,11 +12,11 @@ TIME = datetime(2026, 3, 1, tzinfo=UTC)
 
 
 def user(text: str, index: int = 1) -> Turn:
-    return Turn(f"turn-{index}-user", Role.USER, text, index, TIME)
+    return Turn(f"turn-{index}-user", Role.USER, text, TIME)
 
 
 def assistant(text: str, index: int = 1, *, is_refusal: bool = False) -> Turn:
-    return Turn(f"turn-{index}-assistant", Role.ASSISTANT, text, index, TIME, is_refusal=is_refusal)
+    return Turn(f"turn-{index}-assistant", Role.ASSISTANT, text, TIME, is_refusal=is_refusal)
 
 
 def test_a_summary_quotes_facts_in_their_order_and_nothing_twice() -> None:
@@ -94,7 +94,7 @@ def test_what_was_asked_to_be_remembered_and_what_is_dangerous_is_important() ->
         [user("Remember that I am allergic to nuts."), user("I prefer tea.", 2), user("We decided to use PostgreSQL.")]
     )
     assert (told.importance, usual.importance, decided.importance) == (5, 3, 4)
-    assert told.turn.index == 1
+    assert told.turn.record_id == "turn-1-user"
 
 
 @pytest.mark.parametrize("asked", ["Remember that", "Hi, please remember that", "Also, don't forget that", "Note:"])
@@ -113,7 +113,8 @@ def test_what_rules_derive_is_never_certain_until_it_is_said_again() -> None:
 
 def test_what_is_said_twice_is_kept_in_its_last_form() -> None:
     derived = derive_memories([user("I prefer tea."), user("I really prefer tea!", 2), user("I prefer coffee.", 3)])
-    assert [(each.text, each.turn.index) for each in derived] == [("I really prefer tea!", 2), ("I prefer coffee.", 3)]
+    said = [("I really prefer tea!", "turn-2-user"), ("I prefer coffee.", "turn-3-user")]
+    assert [(each.text, each.turn.record_id) for each in derived] == said
     assert not says_the_same("The limit is 20 entries.", "The limit is 30 entries.")
     assert not says_the_same("I eat meat.", "I do not eat meat.")
     launch = "The launch of Atlas in the harbour is on 3 March"
@@ -200,6 +201,6 @@ def test_only_a_turn_that_is_longer_than_a_summary_is_shortened() -> None:
 def test_a_summary_stands_on_the_turns_whose_sentences_it_has() -> None:
     """However many documents the turns quote, it can be written: it goes only with those whose text it holds."""
     quoted = frozenset(f"document-{number}" for number in range(2000))
-    chatter = Turn("turn-9-assistant", Role.ASSISTANT, "Noted.", 9, TIME, quoted=quoted)
+    chatter = Turn("turn-9-assistant", Role.ASSISTANT, "Noted.", TIME, quoted=quoted)
     summary = summarise([user("I moved to Bonn in May 2024."), chatter, user("I work at Globex in Kiel.", 2)], 80)
     assert [each.record_id for each in summary.turns] == ["turn-1-user", "turn-2-user"]

@@ -17,7 +17,7 @@ def _documents(draw: st.DrawFn) -> DocumentMap:
     for number in range(draw(st.integers(1, 12))):
         length = draw(st.integers(5, 40))
         path = tuple(draw(st.sampled_from([(), ("A",), ("A", "B"), ("A", "C"), ("D",)])))
-        places.append(ChunkLocation(number, Span(start, start + length, start, start + length), path, 3))
+        places.append(ChunkLocation(number, Span(start, start + length, start, start + length), path))
         start += draw(st.integers(max(1, length // 2), length + 3))
     end = max(place.span.end for place in places) + draw(st.integers(0, 5))
     return DocumentMap(places, Place(end, end))
@@ -61,7 +61,7 @@ def test_merged_extents_share_no_text_and_hold_every_requested_chunk(
 def test_a_section_ends_where_another_of_the_same_name_begins_elsewhere() -> None:
     paths = [("A", "Notes"), ("A",), ("B",), ("B", "Notes")]
     places = [
-        ChunkLocation(number, Span(10 * number, 10 * number + 9, 10 * number, 10 * number + 9), path, 3)
+        ChunkLocation(number, Span(10 * number, 10 * number + 9, 10 * number, 10 * number + 9), path)
         for number, path in enumerate(paths)
     ]
     document = DocumentMap(places, Place(40, 40))
@@ -76,7 +76,7 @@ def test_a_section_ends_where_another_of_the_same_name_begins_elsewhere() -> Non
 def test_where_levels_have_chunks_going_up_ends_with_what_each_of_them_holds() -> None:
     def place(number: int, first: int, last: int, level: int, parent: int | None) -> ChunkLocation:
         span = Span(10 * first, 10 * last + 9, 10 * first, 10 * last + 9)
-        return ChunkLocation(number, span, (), level, parent=parent, upper=level < 3)
+        return ChunkLocation(number, span, (), parent=parent, upper=level < 3)
 
     # Two sections of two chunks in one chapter of two, then a chapter without sections.
     leaves = [place(n, n, n, 3, 7 + n // 2 if n < 4 else 9) for n in range(5)]

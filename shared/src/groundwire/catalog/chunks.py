@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Select, bindparam, exists, func, literal_colu
 
 from groundwire.catalog.audit import Aggregate
 from groundwire.catalog.database import Database, advance_position, in_transaction
-from groundwire.catalog.dialects import CompiledArray, among, array_of, read_array
+from groundwire.catalog.dialects import among, array_of, read_array, read_compiled
 from groundwire.catalog.encoding import encode_json
 from groundwire.catalog.filters import Scopes, chunks_matching, in_scopes
 from groundwire.catalog.lexical_index import add_chunks, numbered
@@ -22,10 +22,10 @@ from groundwire.catalog.rows import (
     SELECT_LIVE_CHUNKS,
     collection_key,
     key_of,
-    live_generation_keys,
     require_collection,
     then,
     to_stored_chunks,
+    visible_generation_keys,
 )
 from groundwire.catalog.schema import chunks, collections, documents, generations
 from groundwire.catalog.texts import slice_of_generation
@@ -179,7 +179,7 @@ class Chunks:
                     select(chunks.c.chunk_number)
                     .where(
                         chunks.c.chunk_number > after,
-                        chunks_matching(live_generation_keys(key), where or And(())),
+                        chunks_matching(visible_generation_keys(key), where or And(())),
                         in_scopes(chunks.c.document_key, scopes),
                     )
                     .order_by(chunks.c.chunk_number)
@@ -262,7 +262,7 @@ def _with_position(found: Select[Any]) -> Select[Any]:
 # "+ 0" keeps SQLite from beginning with all generations of the collection instead of the few chunks.
 LIVE_CHUNKS = _with_position(
     select(array_of(*CHUNK_COLUMNS, chunks.c.document_key))
-    .join_from(chunks, generations, chunks.c.generation_key == generations.c.generation_key)
+    .join_from(chunks, generations)
     .where(
         among(chunks.c.chunk_number, bindparam("values")),
         generations.c.collection_key + 0 == bindparam("collection"),
@@ -272,7 +272,7 @@ LIVE_CHUNKS = _with_position(
 """Those of the chunks with these numbers that are live, in no order: rows for `to_stored_chunk`."""
 DOCUMENTS_BY_KEY = _with_position(
     select(array_of(*DOCUMENT_COLUMNS))
-    .join_from(documents, collections, documents.c.collection_key == collections.c.collection_key)
+    .join_from(documents, collections)
     .where(among(documents.c.document_key, bindparam("values")))
 )
 """The documents with these keys, which stay inside the catalog: rows for `to_document`."""
@@ -328,8 +328,8 @@ _CHUNK_FACTS = (
 def _facts_statement(source: Any) -> Select[Any]:
     return (
         select(array_of(*_CHUNK_FACTS, source))
-        .join_from(chunks, generations, _c.generation_key == generations.c.generation_key)
-        .join(documents, generations.c.document_key == documents.c.document_key)
+        .join_from(chunks, generations)
+        .join(documents)
         # "+ 0" keeps SQLite from beginning with all generations of the collection instead of the few chunks.
         .where(among(_c.chunk_number, bindparam("values")), generations.c.collection_key + 0 == bindparam("collection"))
     )
@@ -337,7 +337,7 @@ def _facts_statement(source: Any) -> Select[Any]:
 
 FACTS_NOW = _with_position(_facts_statement(documents.c.source_path).where(IS_LIVE))
 """The facts of those of the chunks with these numbers that are live, in no order: rows for `to_facts`."""
-_FACTS_THEN = CompiledArray(_facts_statement(then(documents.c.source_path)))
+_FACTS_THEN = _facts_statement(then(documents.c.source_path))
 
 
 def facts_of(stored: StoredChunk) -> ChunkFacts:
@@ -370,7 +370,7 @@ def words_hash(content: str) -> int:
 
 def facts_then(connection: Connection, collection_key: int, numbers: Sequence[int]) -> list[Any]:
     """Return the facts of chunks that were visible once, as they were then: rows for `to_facts`."""
-    return _FACTS_THEN.read(connection, {"values": encode_json(list(numbers)), "collection": collection_key})
+    return read_compiled(connection, _FACTS_THEN, {"values": encode_json(list(numbers)), "collection": collection_key})
 
 
 def to_facts(row: list[Any]) -> ChunkFacts:
@@ -387,7 +387,6 @@ _PLACE_COLUMNS = (
     _c.byte_start,
     _c.byte_end,
     _c.hierarchy_path,
-    _c.level,
     _c.upper,
     _c.parent,
     _c.sentence_index,
@@ -397,9 +396,9 @@ _PLACE_COLUMNS = (
 
 # Built once: building and compiling a statement takes longer than most reads.
 _OF_DOCUMENT_ID = documents.c.tenant == bindparam("tenant"), documents.c.document_id == bindparam("document_id")
-_PLACES_OF_DOCUMENT = CompiledArray(
+_PLACES_OF_DOCUMENT = (
     select(array_of(*_PLACE_COLUMNS))
-    .join_from(chunks, generations, _c.generation_key == generations.c.generation_key)
+    .join_from(chunks, generations)
     .join(documents, _c.document_key == documents.c.document_key)
     .where(IS_LIVE, *_OF_DOCUMENT_ID)
 )
@@ -434,10 +433,10 @@ class PassageReader:
     def places(self, document_id: str) -> list[ChunkLocation]:
         """Return where all chunks of a document stand, by rising sequence number."""
         given = {"tenant": self.collection.tenant, "document_id": document_id}
-        rows = _PLACES_OF_DOCUMENT.read(self._connection, given)
+        rows = read_compiled(self._connection, _PLACES_OF_DOCUMENT, given)
         found = [
-            ChunkLocation(number, Span(start, end, start_byte, end_byte), tuple(path), level, bool(upper), *rest)
-            for number, start, end, start_byte, end_byte, path, level, upper, *rest in rows
+            ChunkLocation(number, Span(start, end, start_byte, end_byte), tuple(path), bool(upper), *rest)
+            for number, start, end, start_byte, end_byte, path, upper, *rest in rows
         ]
         return sorted(found, key=lambda place: place.sequence_num)
 
@@ -461,7 +460,7 @@ _PER_QUERY = 5000
 _WITH_DUPLICATES = (
     select(collections.c.tenant, collections.c.name)
     .distinct()
-    .join_from(generations, collections, generations.c.collection_key == collections.c.collection_key)
+    .join_from(generations, collections)
     .where(
         # Not as a join: SQLite would scan every live generation instead of using the index of the few chunks.
         generations.c.generation_key.in_(
@@ -486,8 +485,8 @@ class DuplicateChunks(Aggregate):
                 statement = (
                     select(chunks.c.content_hash)
                     .distinct()
-                    .join_from(chunks, generations, chunks.c.generation_key == generations.c.generation_key)
-                    .join(documents, generations.c.document_key == documents.c.document_key)
+                    .join_from(chunks, generations)
+                    .join(documents)
                     .where(
                         among(chunks.c.content_hash, content_hashes[start : start + _PER_QUERY]),
                         generations.c.collection_key == key_of(collection),
@@ -509,15 +508,15 @@ class DuplicateChunks(Aggregate):
         twin, of_twin = chunks.alias("twin"), generations.alias("of_twin")
         statement = (
             select(first)
-            .join_from(chunks, generations, chunks.c.generation_key == generations.c.generation_key)
+            .join_from(chunks, generations)
             .where(
                 chunks.c.indexed + chunks.c.upper == 0,
                 generations.c.collection_key == key_of(collection),
                 IS_LIVE,
                 ~exists(
                     select(1)
-                    .join_from(twin, of_twin, twin.c.generation_key == of_twin.c.generation_key)
-                    .join(documents, of_twin.c.document_key == documents.c.document_key)
+                    .join_from(twin, of_twin)
+                    .join(documents)
                     .where(
                         documents.c.record.is_(None),
                         twin.c.content_hash == chunks.c.content_hash,
@@ -531,13 +530,11 @@ class DuplicateChunks(Aggregate):
             .order_by(first)
             .limit(limit)
         )
-        with self._database.read() as connection:
-            return list(connection.execute(statement).scalars())
+        return list(self._database.query(statement).scalars())
 
     def collections_with_duplicates(self) -> list[tuple[str, str]]:
         """Return tenant and name of the collections that have chunks that are not indexed."""
-        with self._database.read() as connection:
-            return [(row[0], row[1]) for row in connection.execute(_WITH_DUPLICATES)]
+        return [(row[0], row[1]) for row in self._database.query(_WITH_DUPLICATES)]
 
     @in_transaction
     def index(self, connection: Connection, collection: Collection, numbers: Sequence[int]) -> bool:
@@ -550,7 +547,7 @@ class DuplicateChunks(Aggregate):
         key = connection.execute(served).scalar()
         if key is None:
             return False
-        repeats = (chunks.c.indexed + chunks.c.upper == 0, chunks.c.generation_key.in_(live_generation_keys(key)))
+        repeats = (chunks.c.indexed + chunks.c.upper == 0, chunks.c.generation_key.in_(visible_generation_keys(key)))
         found = select(chunks.c.chunk_number).where(numbered(numbers), *repeats)
         new = numbered(connection.execute(found).scalars())
         connection.execute(update(chunks).where(new).values(indexed=1))

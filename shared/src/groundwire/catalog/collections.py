@@ -20,10 +20,10 @@ from groundwire.catalog.rows import (
     collection_values,
     find_collection,
     key_of,
-    live_generation_keys,
     require_collection,
     settings_value,
     to_collection,
+    visible_generation_keys,
 )
 from groundwire.catalog.schema import chunks, collections, documents
 from groundwire.kernel.collection import Collection, CollectionSettings
@@ -120,17 +120,15 @@ class Collections(Aggregate):
         Raises:
             CollectionNotFoundError: none; it was deleted, or another engine collection serves it now.
         """
-        with self._database.read() as connection:
-            row = connection.execute(select(collections).where(collections.c.engine_name == engine_name))
-            found = row.mappings().first()
+        served = select(collections).where(collections.c.engine_name == engine_name)
+        found = self._database.query(served).mappings().first()
         if found is None:
             raise CollectionNotFoundError(engine_name)
         return to_collection(found)
 
     def engine_names(self) -> list[str]:
         """Return the names of the engine collections that serve, of all tenants."""
-        with self._database.read() as connection:
-            return list(connection.execute(select(collections.c.engine_name)).scalars())
+        return list(self._database.query(select(collections.c.engine_name)).scalars())
 
     def page(self, tenant: str, after_name: str, limit: int) -> list[Collection]:
         """Return up to `limit` collections with names above `after_name` (empty for the first), by name."""
@@ -141,8 +139,7 @@ class Collections(Aggregate):
             .order_by(collections.c.name)
             .limit(limit)
         )
-        with self._database.read() as connection:
-            return [to_collection(row) for row in connection.execute(statement).mappings()]
+        return [to_collection(row) for row in self._database.query(statement).mappings()]
 
     @in_transaction
     def update(
@@ -218,7 +215,7 @@ class Collections(Aggregate):
             rows = connection.execute(of_documents.group_by(*groups)).all()
             lengths = (func.sum(chunks.c.overlap_prev_chars), func.sum(chunks.c.char_end - chunks.c.char_start))
             # Chunks that stand for whole sections and documents are counted nowhere.
-            of_chunks = (chunks.c.generation_key.in_(live_generation_keys(key)), chunks.c.upper == 0)
+            of_chunks = (chunks.c.generation_key.in_(visible_generation_keys(key)), chunks.c.upper == 0)
             by_model = select(chunks.c.embedding_model, func.count(), *lengths).where(*of_chunks)
             models = connection.execute(by_model.group_by(chunks.c.embedding_model)).all()
         length = sum(row[3] for row in models)

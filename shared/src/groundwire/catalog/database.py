@@ -11,7 +11,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeAlias, TypeVar, cast
 
-from sqlalchemy import Connection, Executable, bindparam, select, update
+from sqlalchemy import Connection, Executable, Result, bindparam, select, update
 from sqlalchemy.exc import DBAPIError
 
 from groundwire.catalog.dialects import driver_rows, execute, replacing
@@ -254,6 +254,19 @@ class Database:
 
         with self._storage.translated_failures(), self._readers.one(current_budget(), run):
             return found
+
+    def query(self, statement: Executable, given: Mapping[str, Any] | None = None) -> Result[*tuple[Any, ...]]:
+        """Return all that one statement finds which is built for this call; `rows` is for those that are made once.
+
+        Raises:
+            StoreUnavailableError, RuntimeError: as `read` does.
+        """
+        with self.read() as connection:
+            return connection.execute(statement, given).freeze()()
+
+    def change(self, statement: Executable) -> int:
+        """Run one statement in a transaction of the writer, as `write` does; return how many rows it changed."""
+        return self.write(lambda connection: connection.execute(statement).rowcount)
 
     def write(self, work: Callable[[Connection], T], *, alone: bool = False, syncs: bool = True) -> T:
         """Run `work` in one transaction of the writer and return what it returns, once it is durable.

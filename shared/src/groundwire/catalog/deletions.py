@@ -249,15 +249,13 @@ class Deletions(Aggregate):
     def find(self, tenant: str, deletion_id: str) -> Deletion | None:
         """Return a deletion as it is now, None when it was completed more than a day ago."""
         statement = select(deletions).where(deletions.c.tenant == tenant, deletions.c.deletion_id == deletion_id)
-        with self._database.read() as connection:
-            row = connection.execute(statement).first()
+        row = self._database.query(statement).first()
         return None if row is None else _to_deletion(row)
 
     def incomplete(self, tenant: str, limit: int) -> list[Deletion]:
         """Return up to `limit` deletions of a tenant that are not complete, oldest first."""
         statement = select(deletions).where(deletions.c.tenant == tenant, _IS_WAITING).order_by(deletions.c.id)
-        with self._database.read() as connection:
-            return [_to_deletion(row) for row in connection.execute(statement.limit(limit))]
+        return [_to_deletion(row) for row in self._database.query(statement.limit(limit))]
 
     def ready(self) -> Sequence[Row[Any]]:
         """Return what is ready to be completed, by engine collection, those that wait longest first.
@@ -282,23 +280,19 @@ class Deletions(Aggregate):
             .group_by(engine, deletions.c.tenant)
             .order_by(first)
         )
-        with self._database.read() as connection:
-            return connection.execute(statement).all()
+        return self._database.query(statement).all()
 
     def ready_of_engine(self, engine_name: str) -> list[Deleted]:
         """Return the deletions that are ready and wait for an engine collection, oldest first."""
         engine, ready = _engine_and_readiness()
         statement = select(deletions).where(ready, engine == engine_name).order_by(deletions.c.id)
-        with self._database.read() as connection:
-            rows = connection.execute(statement).all()
-        return [Deleted(_to_deletion(row), _to_traces(row.traces)) for row in rows]
+        return [Deleted(_to_deletion(row), _to_traces(row.traces)) for row in self._database.query(statement)]
 
     def ready_now(self, tenant: str, deletion_id: str) -> tuple[str, Deleted] | None:
         """Return a deletion and the engine collection that it waits for, None unless it is ready."""
         engine, ready = _engine_and_readiness()
         of_id = deletions.c.tenant == tenant, deletions.c.deletion_id == deletion_id
-        with self._database.read() as connection:
-            row = connection.execute(select(deletions, engine.label("serving_name")).where(*of_id, ready)).first()
+        row = self._database.query(select(deletions, engine.label("serving_name")).where(*of_id, ready)).first()
         return None if row is None else (row.serving_name, Deleted(_to_deletion(row), _to_traces(row.traces)))
 
     def left_of(self, deleted: Deleted) -> dict[str, int]:
@@ -351,13 +345,12 @@ class Deletions(Aggregate):
 
     def forget(self, tenant: str, deletion_id: str) -> None:
         of_id = deletions.c.tenant == tenant, deletions.c.deletion_id == deletion_id
-        self._database.write(lambda connection: connection.execute(delete(deletions).where(*of_id)))
+        self._database.change(delete(deletions).where(*of_id))
 
-    @in_transaction
-    def sweep(self, connection: Connection) -> int:
+    def sweep(self) -> int:
         """Remove complete deletions whose idempotency keys have expired; return how many."""
         old = deletions.c.hidden_steady < oldest_kept(self._database.steady)
-        return connection.execute(delete(deletions).where(~_IS_WAITING, old)).rowcount
+        return self._database.change(delete(deletions).where(~_IS_WAITING, old))
 
 
 def insert_deletion(
@@ -669,7 +662,7 @@ class Restorations(Aggregate):
         of_aliases = alias.collection_key == collection, among(alias.source_path, sources)
         taken_as_alias = (
             select(documents.c.document_id, alias.source_path)
-            .join_from(document_aliases, documents, alias.document_key == documents.c.document_key)
+            .join_from(document_aliases, documents)
             .where(*of_aliases, IS_VISIBLE)
         )
         for statement in (taken, taken_as_alias):

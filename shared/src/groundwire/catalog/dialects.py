@@ -282,16 +282,10 @@ def execute(
     return sqlite.execute(connection, statement, one)
 
 
-class CompiledArray:
-    """A statement that selects `array_of`, for `execute`."""
-
-    def __init__(self, statement: Select[Any]) -> None:
-        self._statement = statement
-
-    def read(self, connection: Connection, given: Mapping[str, Any]) -> list[Any]:
-        """Return what the statement finds with these parameters, in no order."""
-        found: list[Any] = decode_json(execute(connection, self._statement, given).scalar_one())
-        return found
+def read_compiled(connection: Connection, statement: Select[Any], given: Mapping[str, Any]) -> list[Any]:
+    """Return what `read_array` does of a statement that is made once, for `execute`."""
+    found: list[Any] = decode_json(execute(connection, statement, given).scalar_one())
+    return found
 
 
 driver_rows = _by_connection(sqlite.driver_rows, postgresql.driver_rows)

@@ -114,7 +114,7 @@ _BY_ALIAS = SELECT_DOCUMENTS_OF_COLLECTION.join(
 # When the source of a softly deleted document is ingested again, the document gets a new generation.
 _HIDDEN = (
     select(documents.c.source_path, documents.c.document_id)
-    .join_from(documents, collections, documents.c.collection_key == collections.c.collection_key)
+    .join_from(documents, collections)
     .where(
         collections.c.tenant == bindparam("tenant"),
         collections.c.uid == bindparam("uid"),
@@ -216,8 +216,7 @@ class Documents(Aggregate):
         if live is not None:
             return live.document_id
         given = {"tenant": tenant, "collection": collection, "value": reference.source_uri}
-        with self._database.read() as connection:
-            found = [to_document(row).document_id for row in connection.execute(_HIDDEN_BY_SOURCE, given)]
+        found = [to_document(row).document_id for row in self._database.query(_HIDDEN_BY_SOURCE, given)]
         if not found:
             raise DocumentNotFoundError(reference.source_uri)
         if len(found) > 1:
@@ -234,7 +233,7 @@ class Documents(Aggregate):
         """
         statement = (
             select(documents.c.document_id, collections.c.name, documents.c.live_generation)
-            .join_from(documents, collections, documents.c.collection_key == collections.c.collection_key)
+            .join_from(documents, collections)
             .where(
                 documents.c.tenant == tenant,
                 among(documents.c.document_id, document_ids),
@@ -686,7 +685,7 @@ class Documents(Aggregate):
             )
             keys = (
                 select(generations.c.generation_key)
-                .join_from(generations, documents, generations.c.document_key == documents.c.document_key)
+                .join_from(generations, documents)
                 .where(*of_this, generations.c.state.in_(("LIVE", "DELETED")))
             )
             if not connection.execute(select(exists().where(chunks_matching(keys, where)))).scalar_one():
@@ -773,7 +772,7 @@ class Documents(Aggregate):
         g, d = generations.c, documents.c
         statement = (
             select(g.generation_key, g.generation, d.document_id, d.live_generation, *collections.c)
-            .join_from(generations, documents, g.document_key == d.document_key)
+            .join_from(generations, documents)
             .join(collections, g.collection_key == collections.c.collection_key)
             .where(is_pending, g.generation_key.in_(unwritten))
             .order_by(g.generation_key)
@@ -802,8 +801,7 @@ class Documents(Aggregate):
         """Return the collections of all tenants that have superseded generations with chunks."""
         past = select(generations.c.collection_key).where(generations.c.superseded_time.is_not(None))
         statement = select(collections).where(collections.c.collection_key.in_(past))
-        with self._database.read() as connection:
-            return [to_collection(row) for row in connection.execute(statement).mappings()]
+        return [to_collection(row) for row in self._database.query(statement).mappings()]
 
     def sweep_generations(self, uid: str, budget: Budget) -> int:
         """Remove the chunks of generations of a collection whose retention has passed; return of how many."""

@@ -24,6 +24,7 @@ from groundwire.catalog.dialects import as_text, contains, elements_of, is_like,
 from groundwire.catalog.schema import chunk_pages, chunks, documents, generations, records
 from groundwire.kernel.document import Document
 from groundwire.kernel.filters import (
+    ORDERINGS,
     And,
     Comparator,
     Comparison,
@@ -41,13 +42,6 @@ Condition: TypeAlias = ColumnElement[bool]
 Element: TypeAlias = TableValuedAlias
 Number: TypeAlias = int | float
 Ordering: TypeAlias = Callable[[Any, Any], Any]
-
-_ORDERINGS: dict[Comparator, Ordering] = {
-    Comparator.GT: operator.gt,
-    Comparator.GTE: operator.ge,
-    Comparator.LT: operator.lt,
-    Comparator.LTE: operator.le,
-}
 
 
 def to_sql(condition: Filter, payload: ColumnElement[Any]) -> Condition:
@@ -114,7 +108,7 @@ def _is_one_of(each: Element, values: tuple[Scalar, ...]) -> Condition:
 
 def _ordered(each: Element, comparator: Comparator, value: str | Number) -> Condition:
     """Compare with a text, by code points, or with a number."""
-    holds: Ordering = _ORDERINGS[comparator]
+    holds: Ordering = ORDERINGS[comparator]
     if isinstance(value, str):
         return and_(each.c.type == "text", holds(as_text(each.c.value), value))
     if _is_nan(value):  # NaN compares with nothing

@@ -489,7 +489,7 @@ _PENDING = (
         )
         .label("is_alias"),
     )
-    .join_from(generations, documents, generations.c.document_key == documents.c.document_key)
+    .join_from(generations, documents)
     .join(collections, generations.c.collection_key == collections.c.collection_key)
     .where(among(generations.c.generation_key, bindparam("keys")), IS_PENDING)
 )

@@ -54,11 +54,10 @@ class Ledger:
         earlier = _store(connection, self._database.steady, tenant, key, response, resource_id)
         return response if earlier is None else earlier
 
-    @in_transaction
-    def sweep(self, connection: Connection) -> int:
-        return connection.execute(
+    def sweep(self) -> int:
+        return self._database.change(
             delete(requests).where(requests.c.create_time < oldest_kept(self._database.steady))
-        ).rowcount
+        )
 
 
 def settle(

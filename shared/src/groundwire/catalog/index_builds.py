@@ -20,7 +20,7 @@ from groundwire.catalog.rows import (
     collection_values,
     find_collection,
     key_of,
-    live_generation_keys,
+    visible_generation_keys,
 )
 from groundwire.catalog.schema import chunks, collections, documents, generations, index_builds
 from groundwire.kernel.collection import Collection
@@ -137,7 +137,7 @@ class IndexBuilds(Aggregate):
             else:
                 of_generations = (
                     select(chunks.c.chunk_number)
-                    .join_from(chunks, generations, chunks.c.generation_key == generations.c.generation_key)
+                    .join_from(chunks, generations)
                     .where(generations.c.collection_key == key_of(serving), IS_INDEXED)
                 )
                 came = of_generations.where(IS_LIVE, generations.c.live_from > held.position)
@@ -210,7 +210,7 @@ def _live_points(connection: Connection, collection: Collection) -> LivePoints:
     # The filter keys as stored: equal keys are always stored as equal bytes.
     payload = stored_bytes(chunks.c.payload)
     statement = select(chunks.c.chunk_number, payload).where(
-        IS_INDEXED, chunks.c.generation_key.in_(live_generation_keys(key_of(collection)))
+        IS_INDEXED, chunks.c.generation_key.in_(visible_generation_keys(key_of(collection)))
     )
     # Before the points: a change in between is then read twice instead of missed.
     position = connection.execute(

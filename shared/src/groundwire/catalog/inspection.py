@@ -11,7 +11,6 @@ from sqlalchemy import (
     Connection,
     and_,
     case,
-    delete,
     func,
     literal,
     or_,
@@ -44,7 +43,7 @@ from groundwire.catalog.schema import (
 )
 from groundwire.catalog.sessions import in_state
 from groundwire.catalog.texts import Segment, cut
-from groundwire.catalog.vectors import has_vector, lacks_vector, to_vector, with_vectors
+from groundwire.catalog.vectors import forget_embeddings, has_vector, lacks_vector, to_vector, with_vectors
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.chunk import MAX_CHUNK_CHARS
 from groundwire.kernel.collection import Collection
@@ -184,7 +183,7 @@ class Inspection(Aggregate):
         """Return the key of the next published generation behind `after`, None when there is none."""
         statement = (
             select(generations.c.generation_key)
-            .join_from(generations, collections, generations.c.collection_key == collections.c.collection_key)
+            .join_from(generations, collections)
             .where(
                 collections.c.tenant == tenant,
                 collections.c.name == collection,
@@ -194,8 +193,7 @@ class Inspection(Aggregate):
             .order_by(generations.c.generation_key)
             .limit(1)
         )
-        with self._database.read() as connection:
-            return connection.execute(statement).scalar()
+        return self._database.query(statement).scalar()
 
     def text_problems(self, collection: str, key: int) -> list[StoreFinding]:
         """Return the problems of a text: its digest, its parts, or chunks that are not the text of their spans."""
@@ -203,7 +201,7 @@ class Inspection(Aggregate):
             generation = (
                 connection.execute(
                     select(documents.c.document_id, generations.c.generation, generations.c.text_hash)
-                    .join_from(generations, documents, generations.c.document_key == documents.c.document_key)
+                    .join_from(generations, documents)
                     .where(generations.c.generation_key == key)
                 )
                 .mappings()
@@ -266,7 +264,7 @@ class Inspection(Aggregate):
         """Return those of the points that no chunk has, none is being written for, and no task will remove."""
         owned = (
             select(chunks.c.chunk_number)
-            .join_from(chunks, generations, chunks.c.generation_key == generations.c.generation_key)
+            .join_from(chunks, generations)
             .where(
                 among(chunks.c.chunk_number, numbers),
                 generations.c.collection_key == key_of(collection),
@@ -288,16 +286,14 @@ class Inspection(Aggregate):
             lacks_vector(collection), ~and_(IS_LIVE, IS_INDEXED), chunks.c.chunk_number > after
         )
         statement = with_vectors(statement, collection).order_by(chunks.c.chunk_number).limit(limit)
-        with self._database.read() as connection:
-            return [(row.chunk_number, row.chunk_id) for row in connection.execute(statement)]
+        return [(row.chunk_number, row.chunk_id) for row in self._database.query(statement)]
 
     def engine_collections(self) -> set[str]:
         """Return the engine collections, of all tenants, that serve, are being built, or will be dropped by a task."""
         statement = union(
             select(collections.c.engine_name), select(index_builds.c.engine_name), select(outbox.c.engine_name)
         )
-        with self._database.read() as connection:
-            return set(connection.execute(statement).scalars())
+        return set(self._database.query(statement).scalars())
 
     def waiting(self, collection: Collection) -> set[int]:
         """Return the numbers of points that a task will write or remove."""
@@ -309,15 +305,11 @@ class Inspection(Aggregate):
         statement = select(collections.c.changed_position).where(
             collections.c.uid == collection.uid, collections.c.engine_name == collection.engine_name
         )
-        with self._database.read() as connection:
-            return connection.execute(statement).scalar()
+        return self._database.query(statement).scalar()
 
     def forget_vectors(self, identity_digest: str, embedding_hashes: Sequence[str]) -> None:
         """Remove stored vectors, so that they are embedded again."""
-        statement = delete(embeddings).where(
-            embeddings.c.identity_digest == identity_digest, embeddings.c.embedding_hash.in_(list(embedding_hashes))
-        )
-        self._database.write(lambda connection: connection.execute(statement))
+        self._database.write(lambda connection: forget_embeddings(connection, identity_digest, embedding_hashes))
 
     def _expected(self, collection: Collection, which: ColumnElement[bool], limit: int) -> list[ExpectedPoint]:
         statement = (
@@ -329,25 +321,23 @@ class Inspection(Aggregate):
                 chunks.c.payload,
                 embeddings.c.vector,
             )
-            .join_from(chunks, generations, chunks.c.generation_key == generations.c.generation_key)
+            .join_from(chunks, generations)
             .join(documents, chunks.c.document_key == documents.c.document_key)
             .outerjoin(embeddings, has_vector(collection))
             .where(which, generations.c.collection_key == key_of(collection), IS_LIVE, IS_INDEXED)
             .order_by(chunks.c.chunk_number)
             .limit(limit)
         )
-        with self._database.read() as connection:
-            rows = connection.execute(statement).all()
         expected = []
-        for row in rows:
+        for number, chunk_id, document_id, embedding_hash, payload, held in self._database.query(statement):
             vector = None
-            if row.vector is not None and len(row.vector) == collection.identity.dimensions * _BYTES_PER_NUMBER:
-                stored = to_vector(row.vector)
+            if held is not None and len(held) == collection.identity.dimensions * _BYTES_PER_NUMBER:
+                stored = to_vector(held)
                 # In double precision, so that rounding does not count as a wrong length.
                 length = float(np.linalg.norm(stored.astype(np.float64)))
                 is_unit = abs(length - 1.0) <= _LENGTH_TOLERANCE or not stored.any()
                 vector = stored if is_unit and np.isfinite(stored).all() else None
-            expected.append(ExpectedPoint(*row[:4], to_payload(row.payload), vector))
+            expected.append(ExpectedPoint(number, chunk_id, document_id, embedding_hash, to_payload(payload), vector))
         return expected
 
     def overdue(self, tenant: str) -> list[StoreFinding]:
@@ -358,11 +348,9 @@ class Inspection(Aggregate):
             .order_by(outbox.c.id)
             .limit(_FINDINGS_OF_EACH)
         )
-        with self._database.read() as connection:
-            rows = connection.execute(statement).all()
         return [
             StoreFinding(FindingKind.OUTBOX_OVERDUE, "", row.engine_name, f"task {row.id} ({row.kind}) is overdue")
-            for row in rows
+            for row in self._database.query(statement)
         ]
 
     def repeated_requests(self, tenant: str) -> list[StoreFinding]:
@@ -405,17 +393,15 @@ class Inspection(Aggregate):
             select(
                 sessions.c.collection, sessions.c.session_id, case((gap, "have a gap"), else_="do not reach the end")
             )
-            .outerjoin(messages, messages.c.session_key == sessions.c.session_key)
+            .outerjoin(messages)
             .where(sessions.c.tenant == tenant)
             .group_by(sessions.c.session_key)
             .having(or_(gap, end))
             .limit(_FINDINGS_OF_EACH)
         )
-        with self._database.read() as connection:
-            rows = connection.execute(statement).all()
         return [
             StoreFinding(FindingKind.SESSION_INCOMPLETE, collection, session_id, f"the messages of the session {what}")
-            for collection, session_id, what in rows
+            for collection, session_id, what in self._database.query(statement)
         ]
 
     def broken_audit(self, tenant: str, budget: Budget) -> list[StoreFinding]:

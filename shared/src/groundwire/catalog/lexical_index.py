@@ -250,7 +250,7 @@ def read_entries(connection: Connection, which: ColumnElement[bool]) -> Sequence
             chunks.c.content,
             chunks.c.section_heading,
         )
-        .join_from(chunks, generations, chunks.c.generation_key == generations.c.generation_key)
+        .join_from(chunks, generations)
         .where(which, IS_INDEXED, generations.c.state.in_(_SEARCHABLE))
         .order_by(generations.c.collection_key, generations.c.state, chunks.c.chunk_number)
     )
@@ -433,8 +433,7 @@ class LexicalCheck(Aggregate):
             DeadlineError: `budget` is used up; likewise.
         """
         of_name = (collections.c.tenant == tenant, collections.c.name == name)
-        with self._database.read() as connection:
-            key = connection.execute(select(collections.c.collection_key).where(*of_name)).scalar()
+        key = self._database.query(select(collections.c.collection_key).where(*of_name)).scalar()
         if key is None:
             return
         made: set[int] = set()
@@ -512,7 +511,7 @@ def _indexed(connection: Connection, key: int, state: str, but_for: int = 0) -> 
 def _searchable(connection: Connection, key: int, state: str) -> list[int]:
     statement = (
         select(array_of(chunks.c.chunk_number))
-        .join_from(chunks, generations, chunks.c.generation_key == generations.c.generation_key)
+        .join_from(chunks, generations)
         .where(generations.c.collection_key == key, generations.c.state == state, IS_INDEXED)
     )
     return sorted(read_array(connection, statement))

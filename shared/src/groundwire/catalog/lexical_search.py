@@ -273,7 +273,7 @@ def _totals_of(numbers: Numbers, lengths: Numbers, within: Numbers | None) -> _T
 def _numbers(reading: Reading, which: ColumnElement[bool]) -> Numbers:
     statement = (
         select(array_of(chunks.c.chunk_number))
-        .join_from(chunks, generations, chunks.c.generation_key == generations.c.generation_key)
+        .join_from(chunks, generations)
         .where(generations.c.collection_key == reading.key, which, IS_INDEXED)
     )
     return np.array(read_array(reading.connection, statement), dtype=np.int64)

@@ -88,18 +88,16 @@ class Operations(Aggregate):
         statement = _NEWEST_FIRST.limit(limit)
         if before is not None:
             statement = statement.where(operations.c.operation_key < before)
-        with self._database.read() as connection:
-            return [_to_operation(row) for row in connection.execute(statement, {"tenant": tenant}).mappings()]
+        return [_to_operation(row) for row in self._database.query(statement, {"tenant": tenant}).mappings()]
 
     def take_over(self, *, at_start: bool = True) -> list[Operation]:
         """Take over the unfinished operations that nobody works on, of all tenants, and return them, oldest first.
 
         Those of this process are among them only `at_start`, when they are left from its predecessor.
         """
-        with self._database.read() as connection:
-            # Nearly always there are none, which a read finds out without holding up other writers.
-            if connection.execute(_UNFINISHED.limit(1)).first() is None:
-                return []
+        # Nearly always there are none, which a read finds out without holding up other writers.
+        if self._database.query(_UNFINISHED.limit(1)).first() is None:
+            return []
 
         def work(connection: Connection) -> list[Operation]:
             rows = connection.execute(_UNFINISHED).mappings().all()

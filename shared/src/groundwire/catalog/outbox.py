@@ -51,21 +51,18 @@ class Outbox(Aggregate):
             .group_by(outbox.c.engine_name, outbox.c.tenant, collections.c.name)
             .order_by(oldest)
         )
-        with self._database.read() as connection:
-            return [(row[0], row[1], row[2]) for row in connection.execute(statement)]
+        return [(row[0], row[1], row[2]) for row in self._database.query(statement)]
 
     def pending(self, limit: int, engine_name: str | None = None) -> list[OutboxItem]:
         """Return up to `limit` tasks, for one engine collection or all, oldest first."""
         of_engine = true() if engine_name is None else outbox.c.engine_name == engine_name
         statement = select(outbox).where(of_engine).order_by(outbox.c.id).limit(limit)
-        with self._database.read() as connection:
-            return [_to_item(row) for row in connection.execute(statement)]
+        return [_to_item(row) for row in self._database.query(statement)]
 
     def of_ids(self, ids: Sequence[int]) -> list[OutboxItem]:
         """Return those of the tasks that are not done yet, oldest first."""
         statement = select(outbox).where(outbox.c.id.in_(ids)).order_by(outbox.c.id)
-        with self._database.read() as connection:
-            return [_to_item(row) for row in connection.execute(statement)]
+        return [_to_item(row) for row in self._database.query(statement)]
 
     def done(self, ids: Sequence[int]) -> None:
         """Remove tasks that the engine has acknowledged; unknown ids are ignored."""

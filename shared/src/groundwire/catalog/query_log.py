@@ -83,8 +83,6 @@ class QueryLogs(Aggregate):
         if after is not None:
             statement = statement.where(tuple_(query_logs.c.log_time, query_logs.c.id) < tuple_(*after))
         statement = statement.order_by(query_logs.c.log_time.desc(), query_logs.c.id.desc()).limit(limit)
-        with self._database.read() as connection:
-            rows = connection.execute(statement).all()
         return [
             (
                 LoggedQuery(
@@ -104,7 +102,7 @@ class QueryLogs(Aggregate):
                 ),
                 (row.log_time, row.id),
             )
-            for row in rows
+            for row in self._database.query(statement)
         ]
 
     def forget(self, retention: timedelta) -> int:
@@ -112,4 +110,4 @@ class QueryLogs(Aggregate):
         # With the time without a server: what people asked is not kept longer because it was switched off.
         oldest = self._database.steady.with_downtime_ms() - retention // timedelta(milliseconds=1)
         statement = delete(query_logs).where(query_logs.c.log_steady < oldest)
-        return self._database.write(lambda connection: connection.execute(statement).rowcount)
+        return self._database.change(statement)

@@ -149,10 +149,10 @@ _SELECT: Select[Any] = (
         _r.access_count,
         _r.last_accessed,
     )
-    .join_from(records, documents, _r.document_key == _d.document_key)
+    .join_from(records, documents)
     .join(collections, _r.collection_key == collections.c.collection_key)
     .join(chunks, and_(chunks.c.document_key == _d.document_key, chunks.c.sequence_num == literal_column("0")))
-    .join(generations, chunks.c.generation_key == generations.c.generation_key)
+    .join(generations)
     .where(
         collections.c.tenant == bindparam("tenant"),
         collections.c.name == bindparam("collection"),
@@ -201,7 +201,7 @@ class Records(Aggregate):
         ids = {*opposed, *(other for others in opposed.values() for other in others)}
         live = (
             select(_r.record_id, _r.document_key)
-            .join_from(records, documents, _r.document_key == _d.document_key)
+            .join_from(records, documents)
             .where(
                 _r.collection_key == collection_key(connection, tenant, collection),
                 among(_r.record_id, sorted(ids)),
@@ -297,9 +297,8 @@ class Records(Aggregate):
         if chunk_id:
             of_chunk = chunks.c.tenant == tenant, chunks.c.chunk_id == chunk_id
             of_document = _d.document_key.in_(select(chunks.c.document_key).where(*of_chunk))
-        statement = select(_r.scope).join_from(records, documents, _r.document_key == _d.document_key)
-        with self._database.read() as connection:
-            return connection.execute(statement.where(_d.tenant == tenant, of_document).limit(1)).scalar()
+        statement = select(_r.scope).join_from(records, documents)
+        return self._database.query(statement.where(_d.tenant == tenant, of_document).limit(1)).scalar()
 
     def last_turn(self, collection: Collection, conversation_id: str) -> int:
         """Return the highest number of an exchange in a conversation, 0 without any; deleted turns count."""
@@ -364,7 +363,7 @@ def _of_conversation(collection: Collection, conversation_id: str) -> dict[str, 
 def _live_key(connection: Connection, collection: int, record_id: str, scopes: Sequence[str] | None) -> int:
     statement = (
         select(_r.document_key)
-        .join_from(records, documents, _r.document_key == _d.document_key)
+        .join_from(records, documents)
         .where(_r.collection_key == collection, _r.record_id == record_id, IS_VISIBLE, _allowed(scopes))
     )
     found = connection.execute(statement).scalar()
@@ -416,7 +415,7 @@ def _links(
     conversation, scope = metadata.get("conversation_id"), metadata.get("scope", GLOBAL_SCOPE)
     live = (
         select(_r.record_id)
-        .join_from(records, documents, _r.document_key == _d.document_key)
+        .join_from(records, documents)
         .where(_r.collection_key == collection, _r.document_key != key, IS_VISIBLE)
     )
     follows: Select[Any] | None = None
@@ -450,7 +449,7 @@ def _links(
         select(link.kind, _r.record_id)
         .distinct()
         .join_from(record_links, records, other)
-        .join(documents, _r.document_key == _d.document_key)
+        .join(documents)
         .where(or_(link.document_key == key, link.target_key == key), shown, _r.scope.in_({scope, GLOBAL_SCOPE}))
         .order_by(_r.record_id)
     )

@@ -81,16 +81,11 @@ def visible_at(snapshot: int | None) -> ColumnElement[bool]:
     )
 
 
-def visible_generation_keys(collection_key: Any, snapshot: int | None) -> Select[tuple[int]]:
-    """Return the statement for the keys of the generations of a collection that readers saw at a position."""
+def visible_generation_keys(collection_key: Any, snapshot: int | None = None) -> Select[tuple[int]]:
+    """Return the statement for the keys of the generations of a collection that readers saw at a position, or see."""
     return select(generations.c.generation_key).where(
         generations.c.collection_key == collection_key, visible_at(snapshot)
     )
-
-
-def live_generation_keys(collection_key: Any) -> Select[tuple[int]]:
-    """Return the statement for the keys of a collection's live generations."""
-    return select(generations.c.generation_key).where(generations.c.collection_key == collection_key, IS_LIVE)
 
 
 def key_of(collection: Collection) -> ScalarSelect[int]:
@@ -228,9 +223,7 @@ DOCUMENT_COLUMNS = (
 )
 """The key of the document, then what `to_document` reads, in its order."""
 
-SELECT_ANY_DOCUMENT: Select[Any] = select(*DOCUMENT_COLUMNS).join_from(
-    documents, collections, _d.collection_key == collections.c.collection_key
-)
+SELECT_ANY_DOCUMENT: Select[Any] = select(*DOCUMENT_COLUMNS).join_from(documents, collections)
 """Documents of all tenants, those that were deleted softly and empty rows too; to be narrowed to one."""
 
 _SELECT = SELECT_ANY_DOCUMENT.where(_d.tenant == bindparam("tenant"))
@@ -377,9 +370,9 @@ OWN_COLUMNS = CHUNK_COLUMNS[2:_TIMES]
 
 SELECT_CHUNKS: Select[Any] = (
     select(*CHUNK_COLUMNS, *DOCUMENT_COLUMNS)
-    .join_from(chunks, generations, _c.generation_key == generations.c.generation_key)
+    .join_from(chunks, generations)
     .join(documents, _c.document_key == documents.c.document_key)
-    .join(collections, documents.c.collection_key == collections.c.collection_key)
+    .join(collections)
 )
 """The chunks of all generations with their documents as they are now; to be narrowed to one document."""
 
@@ -484,8 +477,8 @@ def select_chunks_then(visible: ColumnElement[bool]) -> Select[Any]:
     """Return the statement for chunks of some generations, in rows as `to_stored_chunks` reads them."""
     return (
         select(*CHUNK_COLUMNS, *map(then, DOCUMENT_COLUMNS))
-        .join_from(chunks, generations, chunks.c.generation_key == _g.generation_key)
-        .join(documents, _g.document_key == documents.c.document_key)
+        .join_from(chunks, generations)
+        .join(documents)
         .join(collections, _g.collection_key == collections.c.collection_key)
         .where(visible)
     )
@@ -513,7 +506,7 @@ _ROWS = (
         collections.c.engine_name,
         collections.c.identity_digest,
     )
-    .join_from(documents, collections, documents.c.collection_key == collections.c.collection_key)
+    .join_from(documents, collections)
     .where(documents.c.tenant == bindparam("tenant"), among(documents.c.document_id, bindparam("ids")), *_OF_COLLECTION)
     .order_by(documents.c.document_key)
 )

@@ -33,7 +33,7 @@ from groundwire.catalog.chunks import (
     to_facts,
 )
 from groundwire.catalog.database import Database
-from groundwire.catalog.dialects import CompiledArray, among, array_in, array_of, driver_rows, execute, read_array
+from groundwire.catalog.dialects import among, array_in, array_of, driver_rows, execute, read_array, read_compiled
 from groundwire.catalog.encoding import decode_json, encode_json
 from groundwire.catalog.filters import Scopes, chunks_matching, in_scopes, scope_filter, to_sql
 from groundwire.catalog.generations import check_snapshot, oldest_snapshot
@@ -84,7 +84,7 @@ _FIND = text(
     FROM collections WHERE tenant = :tenant AND name = :name
     """
 )
-_RECORDS = CompiledArray(
+_RECORDS = (
     select(
         array_of(
             chunks.c.chunk_number,
@@ -122,7 +122,7 @@ def _newest(*conditions: ColumnElement[bool]) -> Select[Any]:
     ordered = (
         select(chunks.c.chunk_number)
         .join_from(records, chunks, chunks.c.document_key == records.c.document_key)
-        .join(generations, chunks.c.generation_key == generations.c.generation_key)
+        .join(generations)
         .where(
             records.c.collection_key == bindparam("key"),
             records.c.conversation_id == bindparam("conversation"),
@@ -135,8 +135,8 @@ def _newest(*conditions: ColumnElement[bool]) -> Select[Any]:
     return select(array_in(ordered, Text()))
 
 
-_NEWEST = CompiledArray(_newest(IS_LIVE))
-_NEWEST_IN_SCOPES = CompiledArray(_newest(IS_LIVE, among(records.c.scope, bindparam("scopes"))))
+_NEWEST = _newest(IS_LIVE)
+_NEWEST_IN_SCOPES = _newest(IS_LIVE, among(records.c.scope, bindparam("scopes")))
 _one, _other, _link = chunks.alias("one"), chunks.alias("other"), record_links.c
 _pairs = union_all(
     # A contradiction is mutual, whichever record stores it.
@@ -151,7 +151,7 @@ _pairs = union_all(
         for near, far in ((_link.document_key, _link.target_key), (_link.target_key, _link.document_key))
     )
 ).subquery()
-_CONTRADICTIONS = CompiledArray(select(array_of(_pairs.c.one, _pairs.c.other)))
+_CONTRADICTIONS = select(array_of(_pairs.c.one, _pairs.c.other))
 _STATE = "SELECT changed_position, readable_from, rewritten_position FROM collections WHERE collection_key = ?"
 
 
@@ -478,7 +478,7 @@ class SearchView:
             with self._read() as read:
                 if read.as_of is None:
                     found = dict.fromkeys(numbers, _NO_RECORD)
-                    rows = _RECORDS.read(read.connection, {"numbers": encode_json(list(map(int, numbers)))})
+                    rows = read_compiled(read.connection, _RECORDS, {"numbers": encode_json(list(map(int, numbers)))})
                     for number, kind, importance, moment, *place in rows:
                         turn = TurnPlace(*place) if kind == "turn" else None
                         found[number] = RecordFacts(kind, importance, moment, turn)
@@ -521,7 +521,7 @@ class SearchView:
                 return np.zeros(0, dtype=np.int64)
             statement = (
                 select(array_of(chunks.c.chunk_number))
-                .join_from(chunks, generations, chunks.c.generation_key == generations.c.generation_key)
+                .join_from(chunks, generations)
                 .where(among(chunks.c.document_key, few), IS_INDEXED, IS_LIVE, self._seen(read))
                 .where(to_sql(where, chunks.c.payload))
             )
@@ -535,7 +535,7 @@ class SearchView:
     def _among(self, read: _Read, where: Filter | None, numbers: Sequence[int]) -> set[int]:
         statement = (
             select(array_of(chunks.c.chunk_number))
-            .join_from(chunks, generations, chunks.c.generation_key == generations.c.generation_key)
+            .join_from(chunks, generations)
             .where(
                 among(chunks.c.chunk_number, map(int, numbers)),
                 IS_INDEXED,
@@ -591,8 +591,8 @@ class SearchView:
         with self._read() as read:
             if read.as_of is None and where is None:
                 if self.scopes is None:
-                    return _NEWEST.read(read.connection, given)
-                return _NEWEST_IN_SCOPES.read(read.connection, {**given, "scopes": encode_json(self.scopes)})
+                    return read_compiled(read.connection, _NEWEST, given)
+                return read_compiled(read.connection, _NEWEST_IN_SCOPES, {**given, "scopes": encode_json(self.scopes)})
             matches = true() if where is None else to_sql(where, chunks.c.payload)
             return read_array(read.connection, _newest(visible_at(read.as_of), self._seen(read), matches), given)
 
@@ -601,8 +601,9 @@ class SearchView:
         missing = [number for number in map(int, numbers) if number not in self._contradicting]
         if missing:
             found: dict[int, set[int]] = {number: set() for number in missing}
+            given = {"numbers": encode_json(missing)}
             with self._read() as read:
-                for number, against in _CONTRADICTIONS.read(read.connection, {"numbers": encode_json(missing)}):
+                for number, against in read_compiled(read.connection, _CONTRADICTIONS, given):
                     found[number].add(against)
                 others = {each for every in found.values() for each in every}
                 seen = self._among(read, None, sorted(others)) if others else others

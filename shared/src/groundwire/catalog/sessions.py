@@ -56,6 +56,10 @@ class MessageState(StrEnum):
 Session: TypeAlias = session_rules.Session[Any]
 """Without its messages and the number of those that are unrecorded."""
 
+# What rows hold under the same name, as it is.
+_OF_SESSION = ("session_id", "collection", "user_id", "conversation_id", "scope", "head", "message_count")
+_OF_MESSAGE = ("message_id", "related_message_id", "content", "answer", "found")
+
 
 @dataclass(frozen=True, slots=True)
 class NewMessage:
@@ -79,17 +83,13 @@ class NewMessage:
 
     def values(self, tenant: str, session_key: int, sequence: int) -> dict[str, Any]:
         return {
+            **{name: getattr(self, name) for name in _OF_MESSAGE},
             "session_key": session_key,
             "tenant": tenant,
             "sequence": sequence,
-            "message_id": self.message_id,
-            "related_message_id": self.related_message_id,
             "role": self.role.value,
             "state": self.state.value,
-            "content": self.content,
             "time": epoch_ms(self.time),
-            "answer": self.answer,
-            "found": self.found,
         }
 
 
@@ -124,18 +124,12 @@ class Exchange:
 
 def session_values(session: Session) -> dict[str, Any]:
     return {
-        "session_id": session.session_id,
-        "collection": session.collection,
-        "user_id": session.user_id,
-        "conversation_id": session.conversation_id,
-        "scope": session.scope,
+        **{name: getattr(session, name) for name in _OF_SESSION},
         "owner": session.owner.subject,
         "owner_scopes": session.owner.scopes_digest,
         "labels": dict(session.labels),
         "idle_timeout": int(session.idle_timeout.total_seconds() * 1000),
         "state": session.state.value,
-        "head": session.head,
-        "message_count": session.message_count,
         "create_time": epoch_ms(session.create_time),
         "last_activity": epoch_ms(session.last_activity),
         "transitions": [
@@ -147,22 +141,16 @@ def session_values(session: Session) -> dict[str, Any]:
 def to_session(row: RowMapping, steady_ms: int) -> Session:
     """Return the session of a row, EXPIRED when it has been idle for too long."""
     session = Session(
-        session_id=row["session_id"],
-        collection=row["collection"],
+        **{name: row[name] for name in _OF_SESSION},
         idle_timeout=timedelta(milliseconds=row["idle_timeout"]),
         state=SessionState(row["state"]),
-        head=row["head"],
-        message_count=row["message_count"],
         create_time=from_epoch_ms(row["create_time"]),
         last_activity=from_epoch_ms(row["last_activity"]),
         transitions=tuple(
             Transition(before and SessionState(before), SessionState(after), from_epoch_ms(time))
             for before, after, time in row["transitions"]
         ),
-        user_id=row["user_id"],
         labels=row["labels"],
-        conversation_id=row["conversation_id"],
-        scope=row["scope"],
         owner=Owner(row["owner"], row["owner_scopes"]),
     )
     # The time of day may be set, so what a session expires by is `active_steady`: see `SteadyTime.with_downtime_ms`.
@@ -182,14 +170,10 @@ def in_state(state: SessionState, steady_ms: int) -> ColumnElement[bool]:
 
 def to_message(row: RowMapping | Mapping[str, Any]) -> SessionMessage:
     return SessionMessage(
-        message_id=row["message_id"],
+        **{name: row[name] for name in _OF_MESSAGE},
         role=Role(row["role"]),
-        content=row["content"],
         time=from_epoch_ms(row["time"]),
-        related_message_id=row["related_message_id"],
         state=MessageState(row["state"]),
-        answer=row["answer"],
-        found=row["found"],
         sequence=row["sequence"],
     )
 
@@ -327,8 +311,7 @@ class Sessions(Aggregate):
         if after is not None:
             statement = statement.where(tuple_(*order) < tuple_(epoch_ms(after[0]), after[1]))
         statement = statement.order_by(*(column.desc() for column in order)).limit(limit)
-        with self._database.read() as connection:
-            return [to_session(row, steady_ms) for row in connection.execute(statement).mappings()]
+        return [to_session(row, steady_ms) for row in self._database.query(statement).mappings()]
 
     @in_transaction
     def append(
@@ -450,8 +433,7 @@ class Sessions(Aggregate):
         def message(row: RowMapping, side: str) -> SessionMessage:
             return to_message({column.name: row[f"{side}_{column.name}"] for column in messages.c})
 
-        with self._database.read() as connection:
-            rows, steady_ms = connection.execute(statement).mappings().all(), self._steady_ms()
+        rows, steady_ms = self._database.query(statement).mappings().all(), self._steady_ms()
         return [
             Exchange(
                 row["message_key"],
@@ -466,17 +448,16 @@ class Sessions(Aggregate):
     def recorded(self, number: int) -> None:
         """Note that an exchange is recorded; idempotent, and no error when its session is gone."""
         mine = messages.c.message_key == number
-        self._database.write(lambda connection: connection.execute(update(messages).where(mine).values(unrecorded=0)))
+        self._database.change(update(messages).where(mine).values(unrecorded=0))
 
     def count_unrecorded(self, tenant: str, session_id: str) -> int:
         """Return how many exchanges of a session are still to be recorded."""
         statement = (
             select(func.count())
-            .select_from(messages.join(sessions, sessions.c.session_key == messages.c.session_key))
+            .select_from(messages.join(sessions))
             .where(sessions.c.tenant == tenant, sessions.c.session_id == session_id, messages.c.unrecorded == _TRUE)
         )
-        with self._database.read() as connection:
-            return int(connection.execute(statement).scalar_one())
+        return int(self._database.query(statement).scalar_one())
 
     def exchange(self, tenant: str, session_id: str, message_id: str) -> list[SessionMessage]:
         """Return the message with this id and the next one, which answers it if it is a question.
@@ -511,8 +492,6 @@ class Sessions(Aggregate):
         for column in (sessions.c.collection, sessions.c.user_id, sessions.c.session_id):
             if value := getattr(wanted, column.name):
                 statement = statement.where(column == value)
-        with self._database.read() as connection:
-            rows = connection.execute(statement).mappings().all()
         return [
             StoredAnswer(
                 number=row["message_key"],
@@ -527,7 +506,7 @@ class Sessions(Aggregate):
                 ),
                 answer=to_message({**row, "found": None}),
             )
-            for row in rows
+            for row in self._database.query(statement).mappings()
         ]
 
     def redact(self, tenant: str, document_ids: Sequence[str]) -> int:
@@ -538,9 +517,8 @@ class Sessions(Aggregate):
         """Return up to `limit` (tenant, document id) above `after` whose text messages hold, in rising order."""
         place = tuple_(_held.tenant, _held.document_id)
         statement = select(_held.tenant, _held.document_id).distinct().where(place > after)
-        with self._database.read() as connection:
-            rows = connection.execute(statement.order_by(_held.tenant, _held.document_id).limit(limit))
-            return [(row.tenant, row.document_id) for row in rows]
+        rows = self._database.query(statement.order_by(_held.tenant, _held.document_id).limit(limit))
+        return [(row.tenant, row.document_id) for row in rows]
 
     @in_transaction
     def end(
@@ -597,15 +575,14 @@ class Sessions(Aggregate):
             total += count
         return total
 
-    @in_transaction
-    def expire(self, connection: Connection) -> int:
+    def expire(self) -> int:
         """Remove sessions that have been expired or ended for a day, of all tenants; return how many."""
         now = self._steady_ms()
         closed = sessions.c.active_steady + sessions.c.idle_timeout + int(CLOSED_RETENTION.total_seconds() * 1000)
         # A session with unrecorded answers stays: ingest may have been unreachable for a long time.
         unrecorded = select(messages.c.session_key).where(messages.c.unrecorded == _TRUE)
         over = closed < now, sessions.c.session_key.not_in(unrecorded)
-        return connection.execute(delete(sessions).where(*over)).rowcount
+        return self._database.change(delete(sessions).where(*over))
 
     def _steady_ms(self) -> int:
         # After a day of downtime users expect a new session.
@@ -632,8 +609,7 @@ def _visible(tenant: str) -> ColumnElement[bool]:
 def _answers_with(*columns: Any) -> Select[Any]:
     """Return the statement for answers, their questions and their sessions."""
     is_asked = and_(_question.c.session_key == _answer.c.session_key, _question.c.sequence == _answer.c.sequence - 1)
-    joined = select(*columns).join_from(_answer, sessions, sessions.c.session_key == _answer.c.session_key)
-    return joined.join(_question, is_asked)
+    return select(*columns).join_from(_answer, sessions).join(_question, is_asked)
 
 
 def _row(connection: Connection, tenant: str, session_id: str) -> Any:

@@ -146,17 +146,16 @@ class Texts(Aggregate):
         Raises:
             DocumentNotFoundError: no such document, or no published generation of this number.
         """
-        with self._database.read() as connection:
-            found = connection.execute(
-                select(generations.c.generation_key, generations.c.properties)
-                .join_from(generations, documents, generations.c.document_key == documents.c.document_key)
-                .where(
-                    documents.c.tenant == tenant,
-                    documents.c.document_id == document_id,
-                    generations.c.generation == generation,
-                    generations.c.state != GenerationState.PENDING.value,
-                )
-            ).first()
+        found = self._database.query(
+            select(generations.c.generation_key, generations.c.properties)
+            .join_from(generations, documents)
+            .where(
+                documents.c.tenant == tenant,
+                documents.c.document_id == document_id,
+                generations.c.generation == generation,
+                generations.c.state != GenerationState.PENDING.value,
+            )
+        ).first()
         if found is None:
             raise DocumentNotFoundError(document_id)
         return to_fields(found.properties)
@@ -231,8 +230,8 @@ def slice_of_generation(
 # Built once: building and compiling a statement takes longer than most reads.
 _PUBLISHED = (
     select(generations.c.generation_key, generations.c.total_chars)
-    .join_from(generations, documents, generations.c.document_key == documents.c.document_key)
-    .join(collections, documents.c.collection_key == collections.c.collection_key)
+    .join_from(generations, documents)
+    .join(collections)
     .where(
         documents.c.tenant == bindparam("tenant"),
         documents.c.document_id == bindparam("document_id"),

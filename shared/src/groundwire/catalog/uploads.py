@@ -52,7 +52,7 @@ class Uploads(Aggregate):
         now = self._database.steady.now_ms()
         values = {"tenant": tenant, "upload_id": upload_id, "header": header, "total_bytes": total_bytes}
         statement = insert(uploads).values(**values, create_time=now, update_time=now)
-        self._database.write(lambda connection: connection.execute(statement))
+        self._database.change(statement)
         return StoredUpload(upload_id, header, total_bytes, 0, "")
 
     def get(self, tenant: str, upload_id: str) -> StoredUpload:
@@ -67,8 +67,7 @@ class Uploads(Aggregate):
             # An upload that waits for an operation to ingest it may be older than a day.
             or_(uploads.c.update_time >= self._oldest(), _IS_INGESTED_LATER),
         )
-        with self._database.read() as connection:
-            row = connection.execute(statement).first()
+        row = self._database.query(statement).first()
         if row is None:
             raise UploadNotFoundError(upload_id)
         return StoredUpload(row.upload_id, bytes(row.header), row.total_bytes, row.durable_bytes, row.source_hash)
@@ -81,36 +80,34 @@ class Uploads(Aggregate):
             # Each part extends the client's time to resume by a day.
             .values(durable_bytes=durable_bytes, source_hash=source_hash, update_time=self._database.steady.now_ms())
         )
-        self._database.write(lambda connection: connection.execute(statement))
+        self._database.change(statement)
 
     def drop_bytes(self, tenant: str, upload_id: str) -> None:
         """Note that the bytes of an upload are gone; an unknown one is ignored."""
         statement = (
             update(uploads).where(uploads.c.tenant == tenant, uploads.c.upload_id == upload_id).values(durable_bytes=0)
         )
-        self._database.write(lambda connection: connection.execute(statement))
+        self._database.change(statement)
 
     def forget(self, tenant: str, upload_id: str) -> None:
         """Remove an upload; an unknown one is ignored."""
         statement = delete(uploads).where(uploads.c.tenant == tenant, uploads.c.upload_id == upload_id)
-        self._database.write(lambda connection: connection.execute(statement))
+        self._database.change(statement)
 
     def staged_bytes(self, tenant: str, except_for: frozenset[str]) -> int:
         """Return how many bytes the tenant has staged, those `except_for` left out."""
         statement = select(func.coalesce(func.sum(uploads.c.durable_bytes), 0)).where(
             uploads.c.tenant == tenant, uploads.c.upload_id.not_in(except_for)
         )
-        with self._database.read() as connection:
-            return int(connection.execute(statement).scalar_one())
+        return int(self._database.query(statement).scalar_one())
 
     def ids(self) -> set[str]:
-        with self._database.read() as connection:
-            return set(connection.execute(select(uploads.c.upload_id)).scalars())
+        return set(self._database.query(select(uploads.c.upload_id)).scalars())
 
     def sweep(self) -> int:
         """Remove uploads that received no part for a day and that no operation ingests; return how many."""
         statement = delete(uploads).where(uploads.c.update_time < self._oldest(), ~_IS_INGESTED_LATER)
-        return self._database.write(lambda connection: connection.execute(statement).rowcount)
+        return self._database.change(statement)
 
     def _oldest(self) -> int:
         return self._database.steady.now_ms() - UPLOAD_RETENTION // timedelta(milliseconds=1)

@@ -37,9 +37,9 @@ from groundwire.catalog.rows import (
     OWN_COLUMNS,
     GenerationState,
     key_of,
-    live_generation_keys,
     to_chunk,
     to_payload,
+    visible_generation_keys,
 )
 from groundwire.catalog.schema import chunks, collections, documents, embeddings, generations
 from groundwire.kernel.chunk import Chunk
@@ -146,8 +146,7 @@ class VectorCache(Aggregate):
         else:
             is_used = _IS_USED.where(in_scopes(generations.c.document_key, scopes))
             statement = _TIMES.with_only_columns(embeddings.c.embedding_hash, embeddings.c.create_time, is_used)
-            with self._database.read() as connection:
-                rows = list(connection.execute(statement, given))
+            rows = list(self._database.query(statement, given))
         return {name: made if is_used else None for name, made, is_used in rows}
 
     def put(self, identity_digest: str, embedding_hashes: Sequence[str], vectors: Vectors) -> None:
@@ -178,7 +177,7 @@ class VectorCache(Aggregate):
                 chunks.c.payload,
                 embeddings.c.vector,
             )
-            .join_from(generations, chunks, chunks.c.generation_key == generations.c.generation_key)
+            .join_from(generations, chunks)
             .outerjoin(embeddings, has_vector(collection))
             .where(
                 generations.c.collection_key == key_of(collection),
@@ -194,8 +193,7 @@ class VectorCache(Aggregate):
         # By key, not by offset: a batch begins where the last one ended, whatever was added or removed meanwhile.
         after = {"generation": 0, "sequence": -1}
         while True:
-            with self._database.read() as connection:
-                rows = connection.execute(statement, after).all()
+            rows = self._database.query(statement, after).all()
             if not rows:
                 return
             yield _to_batch(rows, collection.identity.dimensions)
@@ -213,12 +211,11 @@ class VectorCache(Aggregate):
             .where(
                 among(chunks.c.chunk_number, map(int, numbers)),
                 true() if also_unindexed else IS_INDEXED,
-                chunks.c.generation_key.in_(live_generation_keys(key_of(collection))),
+                chunks.c.generation_key.in_(visible_generation_keys(key_of(collection))),
             )
             .order_by(chunks.c.chunk_number)
         )
-        with self._database.read() as connection:
-            return _to_batch(connection.execute(statement).all(), collection.identity.dimensions)
+        return _to_batch(self._database.query(statement).all(), collection.identity.dimensions)
 
     def missing(self, collection: Collection, limit: int, document_ids: Sequence[str] | None = None) -> list[Chunk]:
         """Return up to `limit` chunks, of some documents or all, that need a vector of the model and have none.
@@ -233,15 +230,13 @@ class VectorCache(Aggregate):
             of_these = documents.c.tenant == collection.tenant, among(documents.c.document_id, document_ids)
             keys = select(documents.c.document_key).where(*of_these)
             statement = statement.where(chunks.c.document_key.in_(keys))
-        with self._database.read() as connection:
-            rows = connection.execute(statement.order_by(chunks.c.chunk_number).limit(limit))
-            return [to_chunk(row) for row in rows]
+        rows = self._database.query(statement.order_by(chunks.c.chunk_number).limit(limit))
+        return [to_chunk(row) for row in rows]
 
     def count_missing(self, collection: Collection) -> int:
         """Return how many chunks `missing` has to list."""
         statement = select(func.count()).where(lacks_vector(collection))
-        with self._database.read() as connection:
-            return int(connection.execute(with_vectors(statement, collection)).scalar_one())
+        return int(self._database.query(with_vectors(statement, collection)).scalar_one())
 
     def sweep(self, identity_digest: str = "") -> int:
         """Remove vectors that no chunk uses any more, unless they are new; return how many.
@@ -253,8 +248,8 @@ class VectorCache(Aggregate):
         oldest = self._database.steady.now_ms() - UNUSED_RETENTION // timedelta(milliseconds=1)
         used = exists(
             select(1)
-            .join_from(chunks, generations, chunks.c.generation_key == generations.c.generation_key)
-            .join(collections, generations.c.collection_key == collections.c.collection_key)
+            .join_from(chunks, generations)
+            .join(collections)
             .where(
                 chunks.c.embedding_hash == embeddings.c.embedding_hash,
                 or_(
@@ -264,7 +259,7 @@ class VectorCache(Aggregate):
             )
         )
         statement = delete(embeddings).where(embeddings.c.create_steady < oldest, ~used)
-        return self._database.write(lambda connection: connection.execute(statement).rowcount)
+        return self._database.change(statement)
 
 
 def insert_vectors(connection: Connection, new: NewVectors, now: int, steady_ms: int) -> None:
@@ -302,11 +297,7 @@ def has_vector(collection: Collection) -> ColumnElement[bool]:
 
 def with_vectors(statement: Select[Any], collection: Collection) -> Select[Any]:
     """Join chunks with their generations and, where they have one, their vectors."""
-    return (
-        statement.join_from(chunks, generations, chunks.c.generation_key == generations.c.generation_key)
-        .join(collections, generations.c.collection_key == collections.c.collection_key)
-        .outerjoin(embeddings, has_vector(collection))
-    )
+    return statement.join_from(chunks, generations).join(collections).outerjoin(embeddings, has_vector(collection))
 
 
 def lacks_vector(collection: Collection) -> ColumnElement[bool]:

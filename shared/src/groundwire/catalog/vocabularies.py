@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Connection, FromClause, Select, and_, case
 from groundwire.catalog.database import Database
 from groundwire.catalog.dialects import elements_of, entries_of, first_type_of, list_of
 from groundwire.catalog.filters import Scopes, in_scopes
-from groundwire.catalog.rows import IS_LIVE, IS_VISIBLE, collection_row, live_generation_keys, to_collection
+from groundwire.catalog.rows import IS_LIVE, IS_VISIBLE, collection_row, to_collection, visible_generation_keys
 from groundwire.catalog.schema import chunks, collections, documents, generations
 from groundwire.catalog.vectors import unit_vectors_of
 from groundwire.kernel.bounded_cache import BoundedCache
@@ -167,7 +167,7 @@ _OUTLINE: Select[Any] = select(
     chunks.c.section,
     chunks.c.level,
     chunks.c.upper,
-).join_from(chunks, documents, chunks.c.document_key == documents.c.document_key)
+).join_from(chunks, documents)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +199,7 @@ class Outlines:
             collection, version = to_collection(row), (row[collections.c.uid], row[collections.c.changed_position])
             outline = self._cache.get(version)
             if outline is None:
-                of_live = chunks.c.generation_key.in_(live_generation_keys(row[collections.c.collection_key]))
+                of_live = chunks.c.generation_key.in_(visible_generation_keys(row[collections.c.collection_key]))
                 # Records have no chapters, and not every caller may see them.
                 in_order = _OUTLINE.where(of_live, documents.c.record.is_(None)).order_by(
                     documents.c.document_key, chunks.c.sequence_num

@@ -5,7 +5,6 @@ from pathlib import Path
 import click
 
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
-from groundwire.api.answer.v1 import citation_pb2
 from groundwire.api.answer.v1 import grounding_pb2 as grounding_pb
 from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
 from groundwire.cli.citations import quoted_place
@@ -73,7 +72,7 @@ def get_answer(session_id: str, answer_id: str) -> None:
             span = verification.current_span
             fate = f"moved to characters {span.start:,}–{span.end:,} of generation {generation}"
         elif not generation:
-            fate = shown_name(citation_pb2.VerificationFailure.DESCRIPTOR, verification.failure).replace("-", " ")
+            fate = shown_name(verification, "failure").replace("-", " ")
         else:
             fate = f"gone from generation {generation}"
         print_line((f"  [{citation.marker}] {quoted_place(citation)}: {fate}", "dim"))
@@ -114,9 +113,9 @@ def ground(text: Path, collection: str, chunk_ids: tuple[str, ...], options: Ret
     if not printed_as_json(grounding_json(response)):
         citations = {citation.marker: citation for citation in response.citations}
         for claim in response.claims:
-            verdict = shown_name(grounding_pb.ClaimVerdict.DESCRIPTOR, claim.verdict)
+            verdict = shown_name(claim, "verdict")
             if claim.verdict == grounding_pb.CLAIM_VERDICT_NOT_NEEDED:
-                kind = shown_name(grounding_pb.ClaimKind.DESCRIPTOR, claim.kind)
+                kind = shown_name(claim, "kind")
                 print_line((f"{kind:<13} {claim.text}", "dim"))
                 continue
             markers = "".join(f" [{source.marker}]" for source in claim.sources)
@@ -131,7 +130,7 @@ def ground(text: Path, collection: str, chunk_ids: tuple[str, ...], options: Ret
             if claim.HasField("closest"):
                 print_line(_INDENT, (f"closest [{claim.closest.marker}], support {claim.support:.2f}", "dim"))
         print_line()
-        whole = shown_name(grounding_pb.GroundingVerdict.DESCRIPTOR, response.verdict).replace("-", " ")
+        whole = shown_name(response, "verdict").replace("-", " ")
         print_line(f"{whole}: {response.supported_count} of {response.needed_count} claims have a source")
         for citation in response.citations:
             print_line()
@@ -142,7 +141,7 @@ def ground(text: Path, collection: str, chunk_ids: tuple[str, ...], options: Ret
 
 
 def _difference(discrepancy: grounding_pb.Discrepancy) -> str:
-    kind = shown_name(grounding_pb.FactKind.DESCRIPTOR, discrepancy.kind)
+    kind = shown_name(discrepancy, "kind")
     if not discrepancy.text:
         return f"{kind}: the source has “{discrepancy.instead}”"
     instead = f", the source has “{discrepancy.instead}”" if discrepancy.instead else " is not in the source"

@@ -105,7 +105,15 @@ def _parts(start: int, text: str, cited: Sequence[citation_pb2.Citation]) -> Ite
         yield text[done:], 0
 
 
-_NEEDED_KEYS = ("document_id", "generation", "quote", "start", "end", "start_byte", "end_byte")
+_OF_SPAN = ("start", "end", "start_byte", "end_byte")
+_NEEDED_KEYS = ("document_id", "generation", "quote", *_OF_SPAN)
+# Of the message, by the keys that are printed.
+_FIELDS = {
+    **{key: key for key in ("document_id", "generation", "quote", "chunk_id", "chapter", "section", "page_numbers")},
+    **{key: key for key in ("title", "doi", "url")},
+    "source": "source_uri",
+    "score": "relevance_score",
+}
 _STYLES = ("numbered", "inline", "source-nodes", "apa", "apa-plain")
 
 
@@ -149,20 +157,9 @@ def read_citations(document: Any, name: str) -> list[citation_pb2.Citation]:
         try:
             citation = citation_pb2.Citation(
                 marker=item.get("marker", index + 1),
-                document_id=item["document_id"],
-                source_uri=item.get("source", ""),
-                generation=item["generation"],
-                chunk_id=item.get("chunk_id", ""),
-                quote=item["quote"],
-                span=span_pb2.Span(**{key: item[key] for key in ("start", "end", "start_byte", "end_byte")}),
-                relevance_score=item.get("score") or 0.0,
-                chapter=item.get("chapter") or "",
-                section=item.get("section") or "",
-                page_numbers=item.get("page_numbers") or (),
-                title=item.get("title") or "",
+                span=span_pb2.Span(**{key: item[key] for key in _OF_SPAN}),
                 creators=creators,
-                doi=item.get("doi") or "",
-                url=item.get("url") or "",
+                **{field: item[key] for key, field in _FIELDS.items() if item.get(key) is not None},
             )
             if item.get("date_created"):
                 citation.date_created.FromDatetime(datetime.fromisoformat(item["date_created"]))

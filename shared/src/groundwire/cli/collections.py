@@ -35,7 +35,7 @@ def list_collections() -> None:
     rows = [
         (
             each.name,
-            shown_name(collection_pb2.Profile.DESCRIPTOR, each.profile),
+            shown_name(each, "profile"),
             each.document_count,
             each.chunk_count,
             each.total_chars,

@@ -38,7 +38,7 @@ from groundwire.cli.output import (
 from groundwire.client.contract import Contract
 from groundwire.client.transport import all_items, on_document
 from groundwire.client.values import filter_message, purge_filter
-from groundwire.kernel.errors import FieldViolation, InvalidRequestError
+from groundwire.kernel.errors import FieldViolation, InvalidRequestError, refuse
 
 app = click.Group("docs", help="List, show, change, delete and restore documents.")
 _COLUMNS = ("document", "chunks", "characters", "source")
@@ -267,10 +267,11 @@ def update_chunk(
     """Change the tags and metadata of a chunk itself; nothing is embedded again."""
     # The message of a chunk has many more fields, and `assign_fields` would take them all.
     names = [text.partition("=")[0] for text in (*assignments, *cleared)]
-    unknown = [name for name in names if name.partition(".")[0] not in {"tags", "metadata"}]
-    if unknown:
-        description = "is not a field to set; there are tags, metadata.KEY"
-        raise InvalidRequestError([FieldViolation(name, description) for name in unknown])
+    refuse(
+        FieldViolation(name, "is not a field to set; there are tags, metadata.KEY")
+        for name in names
+        if name.partition(".")[0] not in {"tags", "metadata"}
+    )
     request = pb.UpdateChunkRequest(collection=collection)
     request.chunk.chunk_id, request.chunk.etag = chunk_id, etag
     assign_fields(request, request.chunk, assignments, cleared)

@@ -21,7 +21,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from groundwire.api.common.v1.document_pb2 import DocumentFields
 from groundwire.client.values import enum_value, value_message
-from groundwire.kernel.errors import FieldViolation, InvalidRequestError, collected
+from groundwire.kernel.errors import FieldViolation, InvalidRequestError, collected, refuse
 from groundwire.kernel.filters import ALIASES
 
 FILES = "files"
@@ -81,8 +81,7 @@ def assign(
         if path in paths:
             violations.append(FieldViolation(path, "is set and unset at once"))
         paths.append(path)
-    if violations:
-        raise InvalidRequestError(violations)
+    refuse(violations)
     return FieldMask(paths=dict.fromkeys(paths))
 
 
@@ -194,8 +193,7 @@ def read_metadata_file(path: Path) -> tuple[DocumentFields, dict[str, DocumentFi
     violations: list[FieldViolation] = []
     fields = _fields(of_all, str(path), violations)
     by_source = {str(source): _fields(each, f"{FILES}[{source!r}]", violations) for source, each in files.items()}
-    if violations:
-        raise InvalidRequestError(violations)
+    refuse(violations)
     return fields, by_source
 
 

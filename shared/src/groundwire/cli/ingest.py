@@ -12,7 +12,6 @@ from typing import Any, TypeAlias
 import click
 
 from groundwire.api.common.v1.document_pb2 import DocumentFields, DocumentReference
-from groundwire.api.ingest.v1 import ingest_result_pb2, progress_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.ingest.v1.collection_pb2 import Chunker, ChunkingPolicy
 from groundwire.cli.connection import connect, unreachable
@@ -503,7 +502,7 @@ class IngestRun:
     def _ingest_file(self, file: SourceFile, progress: FileProgress) -> FileOutcome:
         def on_progress(report: pb.UploadProgress) -> None:
             state = report.progress
-            stage = shown_name(progress_pb2.ProgressStage.DESCRIPTOR, state.stage)
+            stage = shown_name(state, "stage")
             progress.note(f"{file.source_uri}: {stage} {state.done_count}/{state.total_count}")
 
         fields = self.options.request_fields(file.source_uri)
@@ -515,7 +514,7 @@ class IngestRun:
             result = self.client.upload_document(file.path, header, on_progress)
         return FileOutcome(
             file.source_uri,
-            shown_name(ingest_result_pb2.IngestOutcome.DESCRIPTOR, result.outcome),
+            shown_name(result, "outcome"),
             {"chunks": result.counts.chunk_count, "embedded": result.counts.embedded_count},
             warnings=tuple(warning.message for warning in result.warnings),
             document_id=result.document.document_id,
@@ -528,7 +527,7 @@ class IngestRun:
         plan = self.client.plan_ingest(collection=self.collection, content=file.path.read_bytes(), **fields)
         return FileOutcome(
             file.source_uri,
-            shown_name(ingest_result_pb2.IngestOutcome.DESCRIPTOR, plan.outcome),
+            shown_name(plan, "outcome"),
             {
                 "added": plan.added_count,
                 "kept": plan.kept_count,

@@ -14,7 +14,7 @@ from groundwire.api.ingest.v1 import record_service_pb2 as pb
 from groundwire.cli.connection import connect
 from groundwire.cli.docs import show_receipt
 from groundwire.cli.fields import assign
-from groundwire.cli.messages import search_json
+from groundwire.cli.messages import search_json, shown_name
 from groundwire.cli.options import (
     COUNT,
     check_consent,
@@ -37,7 +37,7 @@ from groundwire.cli.output import (
     printed_as_json,
 )
 from groundwire.client import GroundwireClient
-from groundwire.client.values import both_filters, enum_name, named_value
+from groundwire.client.values import both_filters, named_value
 from groundwire.kernel.errors import CollectionNotFoundError, InvalidRequestError
 from groundwire.kernel.records import SOURCE_PREFIX
 
@@ -118,7 +118,7 @@ def _details(record_type: str) -> dict[str, str]:
 
 def _show_result(result: pb.RecordResult) -> None:
     if not printed_as_json(result):
-        print_line(f"{enum_name(pb.RecordOutcome.DESCRIPTOR, result.outcome)} {result.record_id}")
+        print_line(f"{shown_name(result, 'outcome')} {result.record_id}")
 
 
 @app.command("list")
@@ -237,7 +237,7 @@ def update_record(
     with connect() as client:
         # The type says which fields can be set.
         stored = client.get_record(collection=collection, record_id=record_id).record
-        record_type = enum_name(RecordType.DESCRIPTOR, stored.record_type)
+        record_type = shown_name(stored, "record_type")
         getattr(record, record_type).SetInParent()
         names = _details(record_type)
         request = pb.UpdateRecordRequest(collection=collection)

@@ -2,12 +2,11 @@
 
 from typing import Any
 
-from google.protobuf.descriptor import EnumDescriptor
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 
-from groundwire.api.answer.v1 import answer_pb2, answer_service_pb2, citation_pb2, grounding_pb2
-from groundwire.api.common.v1 import degraded_stage_pb2, search_mode_pb2
+from groundwire.api.answer.v1 import answer_pb2, answer_service_pb2, citation_pb2
+from groundwire.api.common.v1.degraded_stage_pb2 import DegradedStage
 from groundwire.api.common.v1.metadata_value_pb2 import MetadataValue
 from groundwire.api.retrieve.v1 import retrieve_service_pb2
 from groundwire.client.values import enum_name, plain_metadata, plain_value
@@ -55,11 +54,9 @@ def applied_json(response: retrieve_service_pb2.RetrieveResponse) -> dict[str, A
         applied_filter = _with_times(filter_to_json(parse_filter_message(report.applied_filter)))
     return {
         "filter": applied_filter,
-        "query_type": shown_name(search_mode_pb2.QueryType.DESCRIPTOR, report.query_type),
-        "applied_query_type": shown_name(search_mode_pb2.QueryType.DESCRIPTOR, report.applied_query_type),
-        "degraded": [
-            shown_name(degraded_stage_pb2.DegradedStage.DESCRIPTOR, stage) for stage in response.degraded_stages
-        ],
+        "query_type": shown_name(report, "query_type"),
+        "applied_query_type": shown_name(report, "applied_query_type"),
+        "degraded": [_as_written(DegradedStage.DESCRIPTOR, stage) for stage in response.degraded_stages],
         "sections": [
             {"document_id": section.document_id, "path": list(section.hierarchy_path), "score": section.score}
             for section in report.chosen_sections
@@ -86,25 +83,19 @@ def _with_times(condition: Any, *, is_time: bool = False) -> Any:
 
 def answer_json(answer: answer_pb2.Answer, question_id: str) -> dict[str, Any]:
     """Return an answer with the keys that docs/reference/command-line.md names, derived ones included."""
-    times = answer.timings
-    timings = {
-        "retrieval": milliseconds(times.retrieval_time),
-        "generation": milliseconds(times.generation_time),
-        "verification": milliseconds(times.verification_time),
-        "total": milliseconds(times.total_time),
-    }
+    steps = ("retrieval", "generation", "verification", "total")
     return {
         "answer": answer.content,
         "grounded": answer.grounded,
         "is_from_book": answer.refusal_reason == answer_pb2.REFUSAL_REASON_UNSPECIFIED,
-        "refusal_reason": shown_name(answer_pb2.RefusalReason.DESCRIPTOR, answer.refusal_reason) or None,
+        "refusal_reason": shown_name(answer, "refusal_reason") or None,
         "confidence": round(answer.confidence, _DECIMALS),
         "citations": [_citation(citation) for citation in answer.citations],
         "unsupported": [answer.content[span.start : span.end] for span in answer.unsupported_spans],
         "generator": answer.generator,
         "generation": {
             "model": answer.generation.model,
-            "failure": shown_name(answer_pb2.GenerationFailure.DESCRIPTOR, answer.generation.failure) or None,
+            "failure": shown_name(answer.generation, "failure") or None,
             "dropped_sentences": answer.generation.dropped_sentence_count,
         }
         if answer.HasField("generation")
@@ -114,7 +105,7 @@ def answer_json(answer: answer_pb2.Answer, question_id: str) -> dict[str, Any]:
         "message_id": answer.message_id,
         "related_message_id": question_id,
         "timestamp": answer.answer_time.ToJsonString(),
-        "timings_ms": timings,
+        "timings_ms": {step: milliseconds(getattr(answer.timings, f"{step}_time")) for step in steps},
     }
 
 
@@ -127,7 +118,7 @@ def grounding_json(response: answer_service_pb2.GroundTextResponse) -> dict[str,
         # `closest` has no value for a claim that is supported, and programs read the same keys of every claim.
         claims.append({"start": span["start"], "end": span["end"], **shown, "closest": shown.get("closest")})
     return {
-        "verdict": shown_name(grounding_pb2.GroundingVerdict.DESCRIPTOR, response.verdict),
+        "verdict": shown_name(response, "verdict"),
         "needed": response.needed_count,
         "supported": response.supported_count,
         "claims": claims,
@@ -163,14 +154,18 @@ def _plain(field: Any, value: Any, short_names: bool) -> Any:
         return value.ToJsonString() if hasattr(value, "ToJsonString") else message_json(value, short_names=short_names)
     if field.enum_type:
         if short_names:
-            return shown_name(field.enum_type, value)
+            return _as_written(field.enum_type, value)
         known = field.enum_type.values_by_number.get(value)  # a later version of the server may have more
         return str(value) if known is None else known.name
     return value
 
 
-def shown_name(kind: EnumDescriptor, value: int) -> str:
-    """Return the name of an enum value as people write it, such as `section-based`; empty for the one not given."""
+def shown_name(message: Message, field: str) -> str:
+    """Return the name of the enum value of a field as people write it, such as `section-based`; empty where unset."""
+    return _as_written(message.DESCRIPTOR.fields_by_name[field].enum_type, getattr(message, field))
+
+
+def _as_written(kind: Any, value: int) -> str:
     return enum_name(kind, value).replace("_", "-")
 
 

@@ -395,7 +395,7 @@ class ProgressBar:
 
     def show(self, progress: progress_pb2.Progress) -> None:
         """Show what the server reports of one long operation."""
-        name = shown_name(progress_pb2.ProgressStage.DESCRIPTOR, progress.stage) or "unspecified"
+        name = shown_name(progress, "stage") or "unspecified"
         with self._lock:
             self._bar.label = _WORDS.get(name, name)
             self._bar.length = progress.total_count or 1

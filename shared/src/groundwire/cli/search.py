@@ -331,7 +331,7 @@ def show_generation(answer: answer_pb2.Answer) -> None:
     if report.dropped_sentence_count:
         print_line(f"left out, as no source supports them: {report.dropped_sentence_count} of {report.model}", err=True)
     if report.failure:
-        failure = shown_name(answer_pb2.GenerationFailure.DESCRIPTOR, report.failure)
+        failure = shown_name(report, "failure")
         instead = "the answer ends early" if answer.generator == report.model else "the answer is quoted"
         print_line(f"{report.model} failed ({failure}): {instead}", err=True)
 
@@ -372,8 +372,8 @@ def verify(answer: Path) -> None:
         if not citations:
             print_line("the answer cites nothing")
         for citation, verification in zip(citations, response.verifications, strict=True):
-            verdict = shown_name(citation_pb2.CitationVerdict.DESCRIPTOR, verification.verdict)
-            failure = shown_name(citation_pb2.VerificationFailure.DESCRIPTOR, verification.failure).replace("-", " ")
+            verdict = shown_name(verification, "verdict")
+            failure = shown_name(verification, "failure").replace("-", " ")
             reason = f" ({failure})" if failure else ""
             span = f"{citation.source_uri} characters {citation.span.start:,}–{citation.span.end:,}"
             now, moved_to = verification.current_generation, verification.live_span

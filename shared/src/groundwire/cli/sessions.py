@@ -7,7 +7,6 @@ import click
 
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.answer.v1 import session_pb2
-from groundwire.api.common.v1 import role_pb2
 from groundwire.cli.connection import connect
 from groundwire.cli.messages import answer_json, message_json, shown_name
 from groundwire.cli.options import collection_option, is_json, server_options, text_option
@@ -89,8 +88,8 @@ def list_messages(session_id: str) -> None:
     if printed_as_json(messages):
         return
     for message in messages:
-        role = shown_name(role_pb2.Role.DESCRIPTOR, message.role)
-        state = shown_name(session_pb2.MessageState.DESCRIPTOR, message.state)
+        role = shown_name(message, "role")
+        state = shown_name(message, "state")
         note = "" if message.state == session_pb2.MESSAGE_STATE_COMPLETE else f" · {state}"
         print_line((f"{role} · {message.message_time.ToJsonString()}{note}", "dim"))
         print_text(message.content)

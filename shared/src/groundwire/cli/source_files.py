@@ -9,7 +9,7 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from groundwire.kernel.errors import FieldViolation, InvalidRequestError
+from groundwire.kernel.errors import FieldViolation, InvalidRequestError, refuse
 
 _SUFFIXES = ".csv .docx .epub .htm .html .jsonl .markdown .md .ndjson .pdf .rst .text .tsv .txt .xhtml"
 SUFFIXES = frozenset(_SUFFIXES.split())
@@ -106,13 +106,11 @@ def check_sources(paths: Sequence[str]) -> list[Path]:
     Raises:
         InvalidRequestError: one is empty, standard input or a URL, which cannot be ingested; says what to do instead.
     """
-    violations = [
+    refuse(
         FieldViolation(path or "PATH", _INSTEAD.get(path, _INSTEAD_OF_URL))
         for path in paths
         if path in _INSTEAD or _URL.match(path)
-    ]
-    if violations:
-        raise InvalidRequestError(violations)
+    )
     return [Path(path) for path in paths]
 
 
@@ -158,8 +156,7 @@ def find_source_files(paths: Iterable[Path], *, follow_links: bool = False) -> S
                             f"{shown_path(both)}, and select files with --include, or rename one"
                         )
                         violations.append(FieldViolation(shown_path(file), clash))
-    if violations:
-        raise InvalidRequestError(violations)
+    refuse(violations)
     result.files.extend(SourceFile(path, source) for source, path in sorted(path_of.items()))
     return result
 
@@ -246,13 +243,11 @@ def check_roots(paths: Sequence[Path]) -> list[Path]:
     roots = [path for path in paths if path.is_dir()]
     if not roots:
         raise InvalidRequestError.of("--delete-missing", "needs a folder to compare the collection with")
-    empty = [
+    refuse(
         FieldViolation(shown_path(root), "has no files to ingest")
         for root in roots
         if not find_source_files([root]).files
-    ]
-    if empty:
-        raise InvalidRequestError(empty)
+    )
     return roots
 
 

@@ -14,21 +14,21 @@ from groundwire.api.common.v1 import record_pb2, retrieval_options_pb2, role_pb2
 from groundwire.api.ingest.v1 import record_service_pb2 as pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as retrieve_pb
 from groundwire.client.contract import Contract
-from groundwire.client.results import Deletion, Hit, SearchResults, joined, time_of
+from groundwire.client.results import Deletion, Hit, SearchResults, joined
 from groundwire.client.transport import Caller, Operation, StreamOperation, all_items
 from groundwire.client.values import (
     FilterJson,
     MetadataValue,
     both_filters,
-    enum_name,
+    filled,
     filter_message,
+    held_by,
     metadata_messages,
     named_value,
-    plain_metadata,
     set_field,
     timestamp_message,
 )
-from groundwire.kernel.errors import FieldViolation, GroundwireError, InvalidRequestError
+from groundwire.kernel.errors import FieldViolation, GroundwireError, InvalidRequestError, collected, refuse
 from groundwire.kernel.identifiers import ENTITY_SCOPE, GLOBAL_SCOPE
 from groundwire.rpc.error_status import from_status
 
@@ -37,6 +37,13 @@ _BATCH_RECORDS: Final = 100
 # A batch of this size is sent; with its last record it stays below the 4 MiB that servers take.
 _BATCH_BYTES: Final = 2 * 1024 * 1024
 _OF_ALL_TYPES: Final = ("record_id", "text", "origin", "scope", "etag", "quoted_document_ids")
+# What some types alone have, and what others have instead.
+_OF_TYPES: Final = {
+    **dict.fromkeys(("entity", "kind", "conversation_id", "role", "turn_range", "writer"), ""),
+    **dict.fromkeys(("topic", "version", "specialist_name"), ""),
+    **dict.fromkeys(("importance", "confidence", "turn_index", "summary_index"), None),
+    "tags": (),
+}
 _ENUMS: Final = {"kind": record_pb2.MemoryKind, "role": role_pb2.Role, "origin": record_pb2.RecordOrigin}
 
 
@@ -103,7 +110,7 @@ class RecordLinks:
 
     @classmethod
     def of(cls, message: record_pb2.RecordLinks) -> "RecordLinks":
-        return cls(**{each.name: tuple(getattr(message, each.name)) for each in message.DESCRIPTOR.fields})
+        return filled(cls, message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,44 +152,17 @@ class Record:
     def of(cls, message: record_pb2.Record) -> "Record":
         details: Any = getattr(message, message.WhichOneof("details") or "memory")
         of_scope = None if message.scope == GLOBAL_SCOPE else message.scope.removeprefix(ENTITY_SCOPE)
-
-        def held(name: str, absent: Any = "") -> Any:
-            is_there = name in details.DESCRIPTOR.fields_by_name
-            if is_there and details.DESCRIPTOR.fields_by_name[name].has_presence:
-                is_there = details.HasField(name)
-            return getattr(details, name) if is_there else absent
-
-        return cls(
-            record_id=message.record_id,
-            record_type=enum_name(record_pb2.RecordType.DESCRIPTOR, message.record_type),
-            text=message.text,
+        of_type = {
+            name: held_by(details, name) if name in details.DESCRIPTOR.fields_by_name else absent
+            for name, absent in _OF_TYPES.items()
+        }
+        return filled(
+            cls,
+            message,
+            entity=of_type.pop("entity") or of_scope,
             timestamp=message.timestamp.ToDatetime(UTC),
-            origin=enum_name(record_pb2.RecordOrigin.DESCRIPTOR, message.origin),
-            scope=message.scope,
-            entity=held("entity") or of_scope,
-            importance=held("importance", None),
-            kind=enum_name(record_pb2.MemoryKind.DESCRIPTOR, held("kind", 0)),
-            confidence=held("confidence", None),
-            tags=tuple(held("tags", ())),
-            conversation_id=held("conversation_id"),
-            role=enum_name(role_pb2.Role.DESCRIPTOR, held("role", 0)),
-            turn_index=held("turn_index", None),
-            turn_range=held("turn_range"),
-            summary_index=held("summary_index", None),
-            writer=held("writer"),
-            topic=held("topic"),
-            version=held("version"),
-            specialist_name=held("specialist_name"),
-            metadata=plain_metadata(message.metadata),
             links=RecordLinks.of(message.links),
-            access_count=message.access_count,
-            last_accessed_time=time_of(message, "last_accessed_time"),
-            create_time=time_of(message, "create_time"),
-            update_time=time_of(message, "update_time"),
-            delete_time=time_of(message, "delete_time"),
-            etag=message.etag,
-            quoted_document_ids=tuple(message.quoted_document_ids),
-            message=message,
+            **of_type,
         )
 
     def __str__(self) -> str:
@@ -202,14 +182,7 @@ class RecordResult:
 
     @classmethod
     def of(cls, message: pb.RecordResult) -> "RecordResult":
-        return cls(
-            record_id=message.record_id,
-            outcome=enum_name(pb.RecordOutcome.DESCRIPTOR, message.outcome),
-            etag=message.etag,
-            turn_index=message.turn_index,
-            token_count=message.token_count,
-            message=message,
-        )
+        return filled(cls, message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +209,7 @@ class Context:
     @classmethod
     def of(cls, message: retrieve_pb.RetrieveContextResponse) -> "Context":
         sections = {
-            enum_name(record_pb2.RecordType.DESCRIPTOR, section.record_type): tuple(
+            held_by(section, "record_type"): tuple(
                 ContextEntry(Record.of(each.record), tuple(each.contradicts), each) for each in section.entries
             )
             for section in message.sections
@@ -495,7 +468,7 @@ class RecordOperations(Caller):
         # Its type says in which details of the message a field is, and an update cannot change it.
         request = pb.GetRecordRequest(collection=self.name, record_id=record_id)
         stored = (await self._transport.send(Contract.get_record, request)).record
-        record_type = enum_name(record_pb2.RecordType.DESCRIPTOR, stored.record_type)
+        record_type = held_by(stored, "record_type")
         said = _scoped(record_type, {**fields, "text": text})
         of_all = (*_OF_ALL_TYPES, "timestamp", "metadata")
         names = [name for name in (*said, *_names(clear)) if name != "etag"]
@@ -642,11 +615,11 @@ def _scoped(record_type: str, fields: Mapping[str, Any]) -> dict[str, Any]:
 
 def _record(record_type: str, fields: Mapping[str, Any], place: str = "") -> record_pb2.Record:
     message = record_pb2.Record(record_type=named_value(f"{place}record_type", record_pb2.RecordType, record_type))
-    details: Any = getattr(message, enum_name(record_pb2.RecordType.DESCRIPTOR, message.record_type))
+    details: Any = getattr(message, held_by(message, "record_type"))
     details.SetInParent()
     violations: list[FieldViolation] = []
     for name, value in fields.items():
-        try:
+        with collected(violations):
             holder = message if name in _OF_ALL_TYPES else details
             match name:
                 case "timestamp":
@@ -655,7 +628,7 @@ def _record(record_type: str, fields: Mapping[str, Any], place: str = "") -> rec
                     for key, each in metadata_messages(value, place).items():
                         message.metadata[key].CopyFrom(each)
                 case _ if name not in holder.DESCRIPTOR.fields_by_name:
-                    kind = enum_name(record_pb2.RecordType.DESCRIPTOR, message.record_type)
+                    kind = held_by(message, "record_type")
                     names = (
                         *_OF_ALL_TYPES,
                         "timestamp",
@@ -667,10 +640,7 @@ def _record(record_type: str, fields: Mapping[str, Any], place: str = "") -> rec
                 case _:
                     given = named_value(place + name, _ENUMS[name], value) if name in _ENUMS else value
                     set_field(holder, name, given, place + name)
-        except InvalidRequestError as error:
-            violations += error.violations
-    if violations:
-        raise InvalidRequestError(violations)
+    refuse(violations)
     return message
 
 

@@ -2,12 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TypeAlias, overload
 
 from google.longrunning import operations_pb2
-from google.protobuf.message import Message
-from google.protobuf.timestamp_pb2 import Timestamp
 
 from groundwire.api.answer.v1 import answer_pb2, answer_service_pb2, citation_pb2, session_pb2
 from groundwire.api.common.v1 import document_pb2, hit_pb2, span_pb2
@@ -19,7 +17,7 @@ from groundwire.api.ingest.v1 import (
     progress_pb2,
 )
 from groundwire.api.retrieve.v1 import retrieve_service_pb2
-from groundwire.client.values import MetadataValue, enum_name, named_value, plain_metadata
+from groundwire.client.values import MetadataValue, filled, held_by, named_value
 from groundwire.kernel.errors import AlreadyExistsError, GroundwireError
 
 
@@ -34,7 +32,7 @@ class Span:
 
     @classmethod
     def of(cls, message: span_pb2.Span) -> "Span":
-        return cls(message.start, message.end, message.start_byte, message.end_byte)
+        return filled(cls, message)
 
     def to_message(self) -> span_pb2.Span:
         return span_pb2.Span(start=self.start, end=self.end, start_byte=self.start_byte, end_byte=self.end_byte)
@@ -62,19 +60,17 @@ class Hit:
     @classmethod
     def of(cls, message: hit_pb2.Hit, document: document_pb2.Document) -> "Hit":
         chunk = message.chunk
-        return cls(
+        return filled(
+            cls,
+            chunk,
             rank=message.rank,
             score=message.relevance_score,
             text=chunk.content,
             source=chunk.source_uri,
-            chunk_id=chunk.chunk_id,
-            document_id=chunk.document_id,
-            generation=chunk.generation,
             title=document.display_title,
             path=tuple(chunk.hierarchy_path),
             pages=tuple(chunk.page_numbers),
             span=Span.of(chunk.span),
-            metadata=plain_metadata(chunk.metadata),
             message=message,
         )
 
@@ -136,20 +132,14 @@ class Citation:
 
     @classmethod
     def of(cls, message: citation_pb2.Citation) -> "Citation":
-        return cls(
-            document_id=message.document_id,
-            generation=message.generation,
-            quote=message.quote,
+        return filled(
+            cls,
+            message,
             span=Span.of(message.span),
-            marker=message.marker,
             source=message.source_uri,
-            chunk_id=message.chunk_id,
-            title=message.title,
             heading=message.section_heading or message.chapter,
             pages=tuple(message.page_numbers),
-            collection=message.collection,
             support=message.support_score,
-            message=message,
         )
 
     def to_message(self) -> citation_pb2.Citation:
@@ -189,17 +179,13 @@ class Answer:
 
     @classmethod
     def of(cls, message: answer_pb2.Answer) -> "Answer":
-        return cls(
+        return filled(
+            cls,
+            message,
             text=message.content,
             citations=tuple(map(Citation.of, message.citations)),
-            grounded=message.grounded,
-            confidence=message.confidence,
-            refusal=enum_name(answer_pb2.RefusalReason.DESCRIPTOR, message.refusal_reason),
-            session_id=message.session_id,
-            message_id=message.message_id,
-            generator=message.generator,
+            refusal=held_by(message, "refusal_reason"),
             unsupported=tuple(message.content[span.start : span.end] for span in message.unsupported_spans),
-            message=message,
         )
 
     def __str__(self) -> str:
@@ -280,9 +266,9 @@ class Verification:
             CheckedCitation(
                 citation,
                 verified=each.verdict == citation_pb2.CITATION_VERDICT_EXACT,
-                failure=enum_name(citation_pb2.VerificationFailure.DESCRIPTOR, each.failure),
+                failure=held_by(each, "failure"),
                 is_current=each.generation_live,
-                state=enum_name(citation_pb2.QuoteState.DESCRIPTOR, each.quote_state),
+                state=held_by(each, "quote_state"),
                 message=each,
             )
             for citation, each in zip(citations, message.verifications, strict=True)
@@ -309,19 +295,13 @@ class Document:
 
     @classmethod
     def of(cls, message: document_pb2.Document) -> "Document":
-        return cls(
-            document_id=message.document_id,
+        return filled(
+            cls,
+            message,
             source=message.source_uri,
             title=message.fields.title or message.display_title,
-            creators=tuple(message.fields.creators),
-            tags=tuple(message.fields.tags),
-            metadata=plain_metadata(message.fields.metadata),
-            generation=message.generation,
-            chunk_count=message.chunk_count,
             char_count=message.total_chars,
-            update_time=time_of(message, "update_time"),
-            delete_time=time_of(message, "delete_time"),
-            message=message,
+            **{name: held_by(message.fields, name) for name in ("creators", "tags", "metadata")},
         )
 
 
@@ -336,8 +316,7 @@ class Progress:
 
     @classmethod
     def of(cls, message: progress_pb2.Progress) -> "Progress":
-        stage = enum_name(progress_pb2.ProgressStage.DESCRIPTOR, message.stage)
-        return cls(stage, message.done_count, message.total_count, message)
+        return filled(cls, message, done=message.done_count, total=message.total_count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,13 +335,13 @@ class IngestResult:
 
     @classmethod
     def of(cls, message: ingest_result_pb2.IngestResult) -> "IngestResult":
-        return cls(
-            outcome=enum_name(ingest_result_pb2.IngestOutcome.DESCRIPTOR, message.outcome),
+        return filled(
+            cls,
+            message,
             document=Document.of(message.document),
             chunk_count=message.counts.chunk_count,
             embedded_count=message.counts.embedded_count,
             warnings=tuple(warning.message for warning in message.warnings),
-            message=message,
         )
 
 
@@ -375,7 +354,7 @@ class IngestOperation:
 
     @classmethod
     def of(cls, message: operations_pb2.Operation) -> "IngestOperation":
-        return cls(message.name, message)
+        return filled(cls, message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,7 +368,7 @@ class Deletion:
 
     @classmethod
     def of(cls, message: deletion_pb2.DeletionReceipt) -> "Deletion":
-        return cls(message.purged, message.document_count, message.chunk_count, message)
+        return filled(cls, message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -418,14 +397,7 @@ class CollectionInfo:
 
     @classmethod
     def of(cls, message: collection_pb2.Collection) -> "CollectionInfo":
-        return cls(
-            name=message.name,
-            profile=enum_name(collection_pb2.Profile.DESCRIPTOR, message.profile),
-            document_count=message.document_count,
-            chunk_count=message.chunk_count,
-            embedding_model=message.embedding.model_name,
-            message=message,
-        )
+        return filled(cls, message, embedding_model=message.embedding.model_name)
 
     def check_profile(self, profile: str | None) -> None:
         """Check that the collection has this profile; None takes any.
@@ -448,10 +420,4 @@ class Session:
 
     @classmethod
     def of(cls, message: session_pb2.Session) -> "Session":
-        return cls(message.session_id, message.collection, message)
-
-
-def time_of(message: Message, name: str) -> datetime | None:
-    """Return the time in UTC that a field holds, None if it holds none."""
-    held: Timestamp = getattr(message, name)
-    return held.ToDatetime(UTC) if message.HasField(name) else None
+        return filled(cls, message)

@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import fields as fields_of
 from datetime import UTC, date, datetime, time
-from typing import Any, TypeAlias, TypedDict
+from typing import Any, TypeAlias, TypedDict, TypeVar
 
 from google.protobuf.descriptor import EnumDescriptor, FieldDescriptor
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -15,6 +16,7 @@ from groundwire.kernel.errors import InvalidRequestError
 from groundwire.kernel.filter_parsing import parse_filter, parse_filter_text
 from groundwire.rpc.value_messages import enum_prefix, to_value
 
+ResultT = TypeVar("ResultT")
 MetadataValue: TypeAlias = str | int | float | bool | date | Sequence[str] | Sequence[int] | Sequence[float]
 """A value of metadata. Dates and times come back as ISO 8601 texts, sequences as lists."""
 FilterJson: TypeAlias = Mapping[str, Any] | str
@@ -216,6 +218,30 @@ def enum_name(kind: EnumDescriptor, value: int) -> str:
         return ""
     known = kind.values_by_number.get(value)  # a later version of the server may have more
     return str(value) if known is None else str(known.name.removeprefix(enum_prefix(kind)).lower())
+
+
+def filled(kind: type[ResultT], message: Any, /, **others: Any) -> ResultT:
+    """Return a dataclass whose fields are the `others`, the message itself, and what this holds under their names."""
+    dataclass: Any = kind
+    given = {"message": message, **others}
+    names = [each.name for each in fields_of(dataclass)]
+    return kind(**{name: given[name] if name in given else held_by(message, name) for name in names})
+
+
+def held_by(message: Any, name: str) -> Any:
+    """Return the value of a field: metadata as plain values, lists as tuples, times in UTC, and enums as their names.
+
+    It is None where a field that may be absent is.
+    """
+    field, value = message.DESCRIPTOR.fields_by_name[name], getattr(message, name)
+    if field.is_repeated:
+        is_map = field.message_type is not None and field.message_type.GetOptions().map_entry
+        return plain_metadata(value) if is_map else tuple(value)
+    if field.has_presence and not message.HasField(name):
+        return None
+    if isinstance(value, Timestamp):
+        return value.ToDatetime(UTC)
+    return value if field.enum_type is None else enum_name(field.enum_type, value)
 
 
 def plain_metadata(metadata: Mapping[str, pb.MetadataValue]) -> dict[str, MetadataValue]:

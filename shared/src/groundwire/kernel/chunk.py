@@ -119,7 +119,6 @@ class ChunkLocation:
     sequence_num: int
     span: Span
     hierarchy_path: tuple[str, ...]
-    level: int
     upper: bool = False
     parent: int | None = None
     sentence_index: int | None = None

@@ -105,11 +105,16 @@ def collected(violations: list[FieldViolation]) -> Iterator[None]:
         violations += error.violations
 
 
+def refuse(violations: Iterable[FieldViolation]) -> None:
+    """Raise InvalidRequestError naming all violations, if there are any."""
+    if found := list(violations):
+        raise InvalidRequestError(found)
+
+
 def refuse_broken(prefix: str, rules: Iterable[tuple[str, bool]]) -> None:
     """Raise InvalidRequestError naming every rule that does not hold; a rule begins with the name of its field."""
-    broken = [rule.partition(" ") for rule, holds in rules if not holds]
-    if broken:
-        raise InvalidRequestError([FieldViolation(f"{prefix}{name}", said) for name, _, said in broken])
+    broken = (rule.partition(" ") for rule, holds in rules if not holds)
+    refuse(FieldViolation(f"{prefix}{name}", said) for name, _, said in broken)
 
 
 class InvalidFilterError(InvalidRequestError):

@@ -25,6 +25,7 @@ from groundwire.kernel.filters import (
     MAX_DEPTH,
     MAX_TERMS,
     MAX_VALUES,
+    ORDERINGS,
     RECORD_ALIASES,
     RECORD_FIELDS,
     And,
@@ -61,7 +62,6 @@ _TEXTUAL = {FieldKind.TEXT, FieldKind.TEXT_LIST}
 _LISTS = {FieldKind.TEXT_LIST, FieldKind.INTEGER_LIST}
 # Keys of a collection that an error names; a field of an error has room for 200 bytes.
 _NAMED_KEYS = 8
-_ORDERINGS = {Comparator.GT, Comparator.GTE, Comparator.LT, Comparator.LTE}
 _TIME = "a number or a time in ISO 8601 with an offset, like 2026-02-10T12:00:00Z, or a plain date, like 2026-02-10"
 # What built-in fields may be compared with, as `kind_of` returns it and as error messages call it.
 _VALUES: dict[FieldKind, tuple[type, str]] = {
@@ -364,7 +364,7 @@ class _Resolver:
     def _comparison(self, field: str, comparator: Comparator, value: Scalar, place: Place) -> Filter:
         if BUILT_IN_FIELDS.get(field) is FieldKind.TIME:
             return _compare_time(field, comparator, self._time(value, place.values))
-        if comparator in _ORDERINGS:
+        if comparator in ORDERINGS:
             if field in BUILT_IN_FIELDS and self._kinds[field] in _TEXTUAL:
                 self._refuse(place.operator, "compares numbers and times only")
                 return Comparison(field, comparator, value)

@@ -261,7 +261,7 @@ def contract_name(field: str) -> str:
 
 # What a filter means
 
-_ORDER: dict[Comparator, Callable[[Any, Any], bool]] = {
+ORDERINGS: dict[Comparator, Callable[[Any, Any], Any]] = {
     Comparator.GT: operator.gt,
     Comparator.GTE: operator.ge,
     Comparator.LT: operator.lt,
@@ -282,7 +282,7 @@ def matches(condition: Filter, payload: Payload) -> bool:
         case Comparison(field, Comparator.EQ | Comparator.NE as comparator, value):
             return _any_equal(elements(payload, field), (value,)) is (comparator is Comparator.EQ)
         case Comparison(field, comparator, value):
-            kind, holds = kind_of(value), _ORDER[comparator]
+            kind, holds = kind_of(value), ORDERINGS[comparator]
             # Python would order booleans, and compare them with numbers.
             return kind is not bool and any(
                 kind_of(element) is kind and holds(element, value) for element in elements(payload, field)

@@ -25,6 +25,11 @@ class Span:
     start_byte: int
     end_byte: int
 
+    @classmethod
+    def of(cls, text: str, start: int = 0, start_byte: int = 0) -> "Span":
+        """Return the span of a part of a text, which begins there."""
+        return cls(start, start + len(text), start_byte, start_byte + len(text.encode()))
+
 
 class OffsetMap:
     """Converts offsets of one text between code points and UTF-8 bytes in O(1) after O(n) set-up.

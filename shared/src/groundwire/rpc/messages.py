@@ -1,6 +1,7 @@
 """Chunks and documents as messages, whole or as far as a view of hits goes (`HitView` in the contract)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -298,14 +299,7 @@ def _moment(history: Mapping[str, Any], name: str) -> datetime | None:
 
 
 def to_links_message(links: RecordLinks) -> pb.RecordLinks:
-    return pb.RecordLinks(
-        context_of=links.context_of,
-        follows=links.follows,
-        related_to=links.related_to,
-        supports=links.supports,
-        contradicts=links.contradicts,
-        suggested_contradicts=links.suggested_contradicts,
-    )
+    return pb.RecordLinks(**asdict(links))
 
 
 def _stored_key(field: FieldDescriptor) -> str:

@@ -32,6 +32,7 @@ from groundwire.kernel.errors import (
     DeadlineError,
     FieldViolation,
     InvalidRequestError,
+    refuse,
 )
 from groundwire.kernel.files import replace_file, sync
 from groundwire.kernel.records import (
@@ -201,9 +202,7 @@ class ChunkStore:
         with self._audited("update", chunk_id):
             if "chunk_type" in fields:
                 fields["type"] = fields.pop("chunk_type")
-            fixed = [FieldViolation(name, "is not a field to change") for name in fields if name not in _CHANGEABLE]
-            if fixed:
-                raise InvalidRequestError(fixed)
+            refuse(FieldViolation(name, "is not a field to change") for name in fields if name not in _CHANGEABLE)
             before = self._existing(chunk_id)
             metadata = {name: fields.pop(name) for name in _IN_METADATA if name in fields}
             if "tags" in fields:

@@ -25,7 +25,7 @@ from groundwire.api.common.v1.role_pb2 import Role
 from groundwire.api.ingest.v1 import record_service_pb2 as pb
 from groundwire.client import GroundwireClient
 from groundwire.client.records import record_batches
-from groundwire.client.values import enum_name, named_value
+from groundwire.client.values import enum_name, held_by, named_value
 from groundwire.kernel.errors import AlreadyExistsError, GroundwireError, InvalidRequestError, UnavailableError
 from groundwire.kernel.records import is_memory_id
 from groundwire.rpc.error_status import from_status
@@ -313,7 +313,7 @@ def _record_of(chunk: Chunk) -> Record:
             record = json_format.ParseDict(chunk.extra["record"], Record())
         except (json_format.ParseError, KeyError, TypeError, AttributeError) as error:
             raise InvalidRequestError.of("extra", f"holds no record: {error}") from error
-    kind = enum_name(RecordType.DESCRIPTOR, record.record_type)
+    kind = held_by(record, "record_type")
     if kind not in Record.DESCRIPTOR.fields_by_name:  # each type has details of its name
         raise InvalidRequestError.of("extra", "holds a record without a type that this version knows")
     details: Any = getattr(record, kind)

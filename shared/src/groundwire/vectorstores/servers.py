@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.errors import FieldViolation, InvalidRequestError, StoreUnavailableError
+from groundwire.kernel.errors import FieldViolation, StoreUnavailableError, refuse
 
 _TIMEOUT_S = 30
 # What all names of ours begin with, behind the prefix.
@@ -68,8 +68,7 @@ class StoreAddress:
                 given[name] = cls.known_options[name](text)
             except ValueError as error:
                 problems.append(f"option {name} {error}")
-        if problems:
-            raise InvalidRequestError([FieldViolation("vectors", f"the URL {problem}") for problem in problems])
+        refuse(FieldViolation("vectors", f"the URL {problem}") for problem in problems)
         return cls(str(parts.hostname), port, parts.scheme.endswith("s"), given, api_key)
 
 

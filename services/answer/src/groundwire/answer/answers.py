@@ -270,11 +270,9 @@ class Composer:
                 if first.quote != statement.text:
                     statement = replace(statement, text=kept, sources=own)
                 else:
-                    start, start_byte = first.span.start, first.span.start_byte
-                    span = Span(start, start + len(kept), start_byte, start_byte + len(kept.encode()))
+                    span = Span.of(kept, first.span.start, first.span.start_byte)
                     statement = replace(statement, text=kept, sources=(replace(first, span=span, quote=kept),))
-        start, start_byte = len(lead), len(lead.encode())
-        span = Span(start, start + len(statement.text), start_byte, start_byte + len(statement.text.encode()))
+        span = Span.of(statement.text, len(lead), len(lead.encode()))
         markers = tuple(dict.fromkeys(self._cited.mark(source, span) for source in statement.sources))
         self.content = lead + statement.text + _marks(markers)
         supports = [source.support for source in statement.sources if not source.goes_on]

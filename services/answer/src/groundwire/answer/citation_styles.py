@@ -14,7 +14,7 @@ from groundwire.api.answer.v1.citation_style_pb2 import (
     CITATION_STYLE_SOURCE_NODES,
     Reference,
 )
-from groundwire.kernel.errors import InvalidRequestError
+from groundwire.kernel.errors import InvalidRequestError, refuse
 from groundwire.rpc.value_messages import parse_timestamp, to_metadata
 
 # Clients accept messages of 4 MiB by default.
@@ -40,8 +40,7 @@ def format_citations(request: pb.FormatCitationsRequest) -> pb.FormatCitationsRe
         raise InvalidRequestError.of("citations", f"must be at most {MAX_CITATIONS} citations")
     if len(request.references) not in {0, len(request.citations)}:
         raise InvalidRequestError.of("references", "must be none, or one for each citation")
-    if violations := list(text_violations("content", request.content, MAX_TEXT_CHARS)):
-        raise InvalidRequestError(violations)
+    refuse(text_violations("content", request.content, MAX_TEXT_CHARS))
     for index, given in enumerate(request.references):
         field = f"references[{index}]"
         if len(given.authors) > _MAX_AUTHORS:

@@ -134,7 +134,7 @@ def asks_nothing(text: str) -> bool:
         asks(text[each.start : each.end]) for each in split_sentences(text)
     ):
         return False
-    return bool(derive_memories([Turn("", Role.USER, text, 0, datetime.min.replace(tzinfo=UTC))]))
+    return bool(derive_memories([Turn("", Role.USER, text, datetime.min.replace(tzinfo=UTC))]))
 
 
 def says_the_same(one: str, other: str) -> bool:

@@ -52,12 +52,7 @@ class Passage:
     def span_of(self, start: int, end: int) -> Span:
         """Return the span in the canonical text of `content[start:end]`, code points within the content."""
         first = self.span.start_byte + len(self.content[:start].encode())
-        return Span(
-            start=self.span.start + start,
-            end=self.span.start + end,
-            start_byte=first,
-            end_byte=first + len(self.content[start:end].encode()),
-        )
+        return Span.of(self.content[start:end], self.span.start + start, first)
 
 
 @dataclass(frozen=True, slots=True)

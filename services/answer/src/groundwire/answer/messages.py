@@ -14,7 +14,7 @@ from groundwire.api.answer.v1 import answer_pb2, session_pb2
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.common.v1 import role_pb2, span_pb2
 from groundwire.kernel.clock import epoch_ms, from_epoch_ms
-from groundwire.kernel.errors import FieldViolation, InvalidRequestError, violations_of
+from groundwire.kernel.errors import FieldViolation, InvalidRequestError, refuse, violations_of
 from groundwire.kernel.identifiers import (
     ENTITY_SCOPE,
     GLOBAL_SCOPE,
@@ -54,9 +54,7 @@ def parse_ask_request(request: pb.AskRequest, max_question_chars: int) -> AskedQ
     Raises:
         InvalidRequestError: naming every field that breaks a rule.
     """
-    violations = list(_violations(request, max_question_chars))
-    if violations:
-        raise InvalidRequestError(violations)
+    refuse(_violations(request, max_question_chars))
     return AskedQuestion(
         question=request.question,
         collection=request.collection,
@@ -398,5 +396,4 @@ def check_ground_request(request: pb.GroundTextRequest) -> None:
     if not request.text.strip():
         violations.append(FieldViolation("text", "must not be blank"))
     violations += _chunk_violations(request.chunk_ids, MAX_GROUNDING_CHUNKS)
-    if violations:
-        raise InvalidRequestError(violations)
+    refuse(violations)

@@ -446,7 +446,7 @@ def due_summaries(written: Sequence[Summary], last: int, every: int) -> Iterator
 def _turn(exchange: Unrecorded, message: Message, side: str) -> Turn:
     record_id = f"turn-{made_id(exchange.session.session_id, exchange.question.message_id)}-{side}"
     is_refusal = message.answer is not None and bool(message.answer.refusal_reason)
-    return Turn(record_id, message.role, message.content, 0, message.time, is_refusal, quoted=message.cited)
+    return Turn(record_id, message.role, message.content, message.time, is_refusal, quoted=message.cited)
 
 
 def made_id(*parts: str) -> str:

@@ -60,14 +60,13 @@ _NO_SOURCE = re.compile(rf"^(?:{SAID_BY[Role.ASSISTANT]}|{ASKED_BY_USER}).*", re
 class Turn:
     """One side of an exchange, as it was recorded.
 
-    `index` counts exchanges from 1, 0 before it is known. `is_refusal` is an answer that says nothing. `supports` are
-    the ids of the memories that follow from it, `quoted` those of the documents whose text it holds.
+    `is_refusal` is an answer that says nothing. `supports` are the ids of the memories that follow from it, `quoted`
+    those of the documents whose text it holds.
     """
 
     record_id: str
     role: Role
     text: str
-    index: int
     time: datetime
     is_refusal: bool = False
     supports: frozenset[str] = frozenset()

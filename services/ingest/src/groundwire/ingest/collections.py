@@ -40,6 +40,10 @@ class CollectionFigures:
     vector_engine: str
     max_document_bytes: int
 
+    def of(self, stored: Collection) -> "CollectionFigures":
+        """Return the figures with the collection as it is stored now."""
+        return replace(self, collection=stored)
+
 
 @dataclass(frozen=True, slots=True)
 class CollectionUpkeep:
@@ -81,14 +85,10 @@ class CollectionUpkeep:
         except CollectionNotFoundError:
             nothing = CollectionCounts(0, 0, 0)
             before = CollectionFigures(collection, nothing, self.vector_engine, self.max_document_bytes)
-
-        def figures_of(stored: Collection) -> CollectionFigures:
-            return replace(before, collection=stored)
-
-        stored = self.catalog.collections.create(collection, receipt and receipt.made_from(figures_of))
+        stored = self.catalog.collections.create(collection, receipt and receipt.made_from(before.of))
         # After the row: an engine collection without a row would never be dropped. Made again before each write.
         self.vectors.create_collection(stored.engine_name, stored.identity.dimensions, budget)
-        return figures_of(stored)
+        return before.of(stored)
 
     def get(self, tenant: str, name: str) -> CollectionFigures:
         return self.figures(self.catalog.collections.get(tenant, name))
@@ -107,12 +107,8 @@ class CollectionUpkeep:
             InvalidRequestError: `change` refuses.
         """
         before = self.get(tenant, name)
-
-        def figures_of(stored: Collection) -> CollectionFigures:
-            return replace(before, collection=stored)
-
-        of_stored: Receipt[Collection] | None = receipt and receipt.made_from(figures_of)
-        return figures_of(self.catalog.collections.update(tenant, name, change, of_stored, etag=etag))
+        of_stored: Receipt[Collection] | None = receipt and receipt.made_from(before.of)
+        return before.of(self.catalog.collections.update(tenant, name, change, of_stored, etag=etag))
 
     def delete(
         self,

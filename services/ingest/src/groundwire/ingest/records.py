@@ -609,7 +609,7 @@ def _with_history_of(item: NewRecord, stored: StoredRecord) -> NewRecord:
 
 def _chunk(item: NewRecord) -> Chunk:
     """Return the one chunk of a record; its topic, else its type, stands where others have a heading."""
-    span = Span(0, len(item.text), 0, len(item.text.encode()))
+    span = Span.of(item.text)
     heading = str(item.metadata.get("topic") or item.metadata["type"])
     return Chunk(0, span, item.text, item.token_count, heading, None, (), 0)
 

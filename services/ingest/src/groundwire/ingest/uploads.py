@@ -22,6 +22,7 @@ from groundwire.kernel.errors import (
     StoreUnavailableError,
     UnavailableError,
 )
+from groundwire.kernel.files import sync
 
 MAX_PART_BYTES = 1 << 20
 # What a client has to send again after a crash is bounded by both; each sync costs milliseconds.
@@ -78,11 +79,7 @@ class StagedFile:
         with _translated_failures():
             self._file.flush()
             os.fsync(self._file.fileno())
-            folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            sync(self._path.parent)
 
     def original(self) -> Original:
         """Return the document, valid while the file is there; call it after `sync`."""

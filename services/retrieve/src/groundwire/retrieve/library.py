@@ -32,6 +32,7 @@ from groundwire.kernel.errors import (
     FieldViolation,
     InvalidRequestError,
     PreconditionError,
+    refuse,
 )
 from groundwire.kernel.filter_parsing import resolve_filter
 from groundwire.kernel.filters import MAX_PATTERN_CHARS, And, Comparator, Comparison, Filter, Like
@@ -144,7 +145,7 @@ class LibraryServicer(pb_grpc.LibraryServiceServicer):
             if first < last:
                 text = part.text[first - part.start : last - part.start]
                 start_byte = part.start_byte + len(part.text[: first - part.start].encode())
-                span = to_span(Span(first, last, start_byte, start_byte + len(text.encode())))
+                span = to_span(Span.of(text, first, start_byte))
                 yield pb.GetDocumentTextResponse(text=text, span=span, generation=generation, total_chars=total)
             if part.start + len(part.text) >= stop:
                 return
@@ -192,8 +193,7 @@ class LibraryServicer(pb_grpc.LibraryServiceServicer):
             if each.generation < 0:
                 violations.append(FieldViolation(f"spans[{number}].generation", "must not be negative"))
             spans.append((reference, each))
-        if violations:
-            raise InvalidRequestError(violations)
+        refuse(violations)
         outcomes = self.read_spans(request_context.current().identity, collection, spans)
         return pb.ReadSpansResponse(outcomes=as_many_as_fit(outcomes))
 
@@ -219,7 +219,7 @@ class LibraryServicer(pb_grpc.LibraryServiceServicer):
                 part = texts.at(document_id, generation, start, end)
                 if part is None:
                     raise InvalidRequestError.of("span", f"{start}..{end} is not within the text")
-                span = Span(start, end, part.start_byte, part.start_byte + len(part.text.encode()))
+                span = Span.of(part.text, start, part.start_byte)
                 # Zeros are bytes that the caller does not know.
                 if (asked.span.start_byte, asked.span.end_byte) not in {(0, 0), (span.start_byte, span.end_byte)}:
                     raise InvalidRequestError.of("span", f"its bytes are {span.start_byte}..{span.end_byte}")

@@ -12,7 +12,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from groundwire.answer.settings import AnswerSettings
 from groundwire.ingest.settings import IngestSettings
-from groundwire.kernel.errors import FieldViolation, InvalidRequestError
+from groundwire.kernel.errors import FieldViolation, InvalidRequestError, refuse
 from groundwire.retrieve.settings import RetrieveSettings
 from groundwire.rpc.logs import LogFormat
 from groundwire.rpc.methods import CALL_LIMITS, FIRST_MESSAGE_S, STREAM_IDLE_S, Work
@@ -184,11 +184,7 @@ def load_settings(**flags: Any) -> ProcessSettings:
     )
     known = set(settings.shown()) | CLIENT_VARIABLES | {_SECRETS}
     unknown = {name for name in (*os.environ, *secrets) if name.startswith(PREFIX) and name not in known}
-    violations = [
-        FieldViolation(name, "is not a setting") for name in sorted(unknown) if not name.startswith(_TEST_PREFIX)
-    ]
-    if violations:
-        raise InvalidRequestError(violations)
+    refuse(FieldViolation(name, "is not a setting") for name in sorted(unknown) if not name.startswith(_TEST_PREFIX))
     return settings
 
 
@@ -218,8 +214,7 @@ def _secret_files() -> set[str]:
                     violations.append(FieldViolation(name, f"its file in {folder!r} cannot be read: {why}"))
     except OSError as error:
         violations.append(FieldViolation(_SECRETS, f"the folder {folder!r} cannot be read: {error.strerror}"))
-    if violations:
-        raise InvalidRequestError(violations)
+    refuse(violations)
     return names
 
 

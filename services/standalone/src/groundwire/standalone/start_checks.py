@@ -18,6 +18,7 @@ from groundwire.kernel.errors import (
     InvalidRequestError,
     PreconditionError,
     StoreUnavailableError,
+    refuse,
 )
 from groundwire.standalone.settings import IN_MEMORY, ServerSettings, ServiceName
 
@@ -68,9 +69,7 @@ def check_stores(service: ServiceName, server: ServerSettings) -> None:
             f"must be a server for `serve {service}`, such as qdrant://HOST: an engine in a folder has one owner",
         ),
     )
-    violations = [FieldViolation(field, message) for is_broken, field, message in rules if is_broken]
-    if violations:
-        raise InvalidRequestError(violations)
+    refuse(FieldViolation(field, message) for is_broken, field, message in rules if is_broken)
 
 
 def check_address(listen: str, field: str = "listen") -> None:

@@ -81,7 +81,6 @@ class RecordClient:
                 record.record_id,
                 _SIDES[record.turn.role],
                 record.text,
-                record.turn.turn_index,
                 record.timestamp.ToDatetime(UTC),
                 is_refusal=_REFUSED in record.metadata,
                 supports=frozenset(record.links.supports),

@@ -448,7 +448,7 @@ def _of_record(entry: pb.ContextEntry) -> Passage:
         section="",
         section_heading=title,
         page_numbers=(),
-        span=Span(0, len(record.text), 0, len(record.text.encode())),
+        span=Span.of(record.text),
         content=record.text,
         relevance=entry.hit.relevance_score,
         markup=Markup.NONE,

@@ -166,4 +166,4 @@ def _passage_of(turn: Turn) -> Passage:
     )
     # Before the lines say whose they are: "Assistant: You can" would read like an order.
     content = "\n".join(each.text for each in lines_of([replace(turn, text=without_orders(said).content)]))
-    return replace(said, content=content, span=Span(0, len(content), 0, len(content.encode())))
+    return replace(said, content=content, span=Span.of(content))

@@ -153,15 +153,6 @@ class Grounder:
         self._vectors = vectors
         self._workers = workers
 
-    async def ground(self, text: str, passages: Sequence[Passage]) -> list[GroundedClaim]:
-        """Return the claims of a text in order, each compared with all of the passages.
-
-        Raises:
-            GroundwireError: as the embedder does, and as the budget of the call says.
-        """
-        claims = await self.claims_of(text)
-        return await self.ground_claims(claims, [passages] * len(claims))
-
     async def claims_of(self, text: str) -> list[WrittenClaim]:
         """Return the claims of a text in order, cut in a worker: a long one takes as long as a search."""
         return await self._workers.run(request_context.current().budget, split_claims, text)
@@ -169,7 +160,11 @@ class Grounder:
     async def ground_claims(
         self, claims: Sequence[WrittenClaim], passages: Sequence[Sequence[Passage]]
     ) -> list[GroundedClaim]:
-        """Return the claims, each compared with its own passages; errors as `ground`."""
+        """Return the claims, each compared with its own passages.
+
+        Raises:
+            GroundwireError: as the embedder does, and as the budget of the call says.
+        """
         budget = request_context.current().budget
         comparison = await self._workers.run(budget, TextComparison, claims, passages, budget)
         # Between two pieces of work, so that no worker waits for the model.

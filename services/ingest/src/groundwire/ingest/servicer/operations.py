@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import InitVar, dataclass, field
+from dataclasses import InitVar, asdict, dataclass, field
 
 import structlog
 from google.longrunning import operations_pb2
@@ -347,14 +347,8 @@ class LongWork:
             if isinstance(event, Progress):
                 report(event)
             elif len(findings) < MAX_FINDINGS:  # the report counts all of them, and has to fit into a message
-                finding = pb.StoreFinding(
-                    kind=pb.StoreFindingKind.Value(f"STORE_FINDING_KIND_{event.kind.value}"),
-                    collection=event.collection,
-                    subject=event.subject,
-                    message=event.message,
-                    repaired=event.repaired,
-                )
-                findings.append(finding)
+                kind = pb.StoreFindingKind.Value(f"STORE_FINDING_KIND_{event.kind.value}")
+                findings.append(pb.StoreFinding(**asdict(event) | {"kind": kind}))
 
         repair = pb.CheckStoreRequest.FromString(operation.request).repair
         checked = self.check.check(operation.tenant, operation.collection, budget, receive, repair=repair)

@@ -27,7 +27,7 @@ from groundwire.kernel.collection import (
     ProfileName,
     SearchMode,
 )
-from groundwire.kernel.errors import FieldViolation, InvalidRequestError, refuse_broken
+from groundwire.kernel.errors import FieldViolation, InvalidRequestError, refuse, refuse_broken
 from groundwire.kernel.identifiers import METADATA_KEY, parse_collection_name, parse_source_uri
 from groundwire.rpc.messages import to_identity_message
 from groundwire.rpc.value_messages import members_by_number, parse_duration, to_timestamp
@@ -89,13 +89,11 @@ def changed_settings(
     request: service_pb.UpdateCollectionRequest, current: Collection, max_document_bytes: int
 ) -> CollectionSettings:
     """Return the settings of a collection after the change that the request asks for."""
-    unknown = [
+    refuse(
         FieldViolation(f"update_mask.paths[{number}]", f"unknown path {path!r}")
         for number, path in enumerate(request.update_mask.paths)
         if path not in _WHOLE and path not in _PATHS
-    ]
-    if unknown:
-        raise InvalidRequestError(unknown)
+    )
     if _WHOLE.intersection(request.update_mask.paths):
         masked = request.collection.settings
     else:
@@ -171,12 +169,7 @@ def to_settings_message(settings: CollectionSettings) -> pb.CollectionSettings:
         ),
         content_description=settings.content_description,
         field_descriptions=[
-            pb.FieldDescription(
-                name=described.name,
-                description=described.description,
-                type=pb.FieldType.Value(f"FIELD_TYPE_{described.type.name}"),
-                allowed_values=described.allowed_values,
-            )
+            pb.FieldDescription(**asdict(described) | {"type": pb.FieldType.Value(f"FIELD_TYPE_{described.type.name}")})
             for described in settings.field_descriptions
         ],
     )

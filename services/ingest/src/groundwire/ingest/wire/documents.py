@@ -27,7 +27,7 @@ from groundwire.ingest.parsing.source_text import SourceWarning, check_size
 from groundwire.ingest.wire.fields import known, parse_chunking, parse_fields, parse_metadata, parse_tags
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.document import DocumentFields, DocumentFormat
-from groundwire.kernel.errors import FieldViolation, InvalidRequestError
+from groundwire.kernel.errors import FieldViolation, InvalidRequestError, refuse
 from groundwire.kernel.filters import Filter, leaves
 from groundwire.kernel.identifiers import SHA256, RequestKey, parse_caller_id, parse_collection_name, parse_source_uri
 from groundwire.rpc.filter_messages import parse_filter_message
@@ -186,15 +186,13 @@ def parse_purge_filter(request: pb.PurgeDocumentsRequest) -> Filter | None:
 
 
 def _refuse_unknown(mask: Sequence[str], known: Collection[str]) -> None:
-    unknown = [
+    refuse(
         FieldViolation(
             f"update_mask.paths[{number}]", _ELSEWHERE if "metadata" in path.split(".") else f"unknown path {path!r}"
         )
         for number, path in enumerate(mask)
         if path not in known
-    ]
-    if unknown:
-        raise InvalidRequestError(unknown)
+    )
 
 
 def _metadata_change(
@@ -202,13 +200,11 @@ def _metadata_change(
 ) -> MetadataChange:
     values = parse_metadata(request.set_metadata, "set_metadata")
     removed = frozenset(request.remove_metadata)
-    both = [
+    refuse(
         FieldViolation(f"remove_metadata[{number}]", f"{key!r} is set as well")
         for number, key in enumerate(request.remove_metadata)
         if key in values
-    ]
-    if both:
-        raise InvalidRequestError(both)
+    )
     if not (has_other_changes or values or removed):
         raise InvalidRequestError.of("update_mask", "and the other fields name nothing to change")
     return MetadataChange(values, removed, clears=_ALL in removed)
@@ -216,12 +212,7 @@ def _metadata_change(
 
 def parse_plan_ingest(request: pb.PlanIngestRequest, tenant: str) -> tuple[IngestRequest, Original]:
     # Parsed like the ingest it plans, so that both are refused and prepared in the same way.
-    same = pb.IngestDocumentRequest()
-    for field, value in request.ListFields():
-        if field.message_type is None:
-            setattr(same, field.name, value)
-        else:
-            getattr(same, field.name).CopyFrom(value)
+    same = pb.IngestDocumentRequest(**{field.name: value for field, value in request.ListFields()})
     return parse_ingest_document(same, tenant)
 
 

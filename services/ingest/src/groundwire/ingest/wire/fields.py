@@ -26,7 +26,7 @@ from groundwire.kernel.document import (
     DocumentFields,
     scalar_problem,
 )
-from groundwire.kernel.errors import FieldViolation, InvalidRequestError
+from groundwire.kernel.errors import FieldViolation, InvalidRequestError, collected, refuse
 from groundwire.kernel.filters import ALIASES, BUILT_IN_FIELDS, Scalar, Value
 from groundwire.kernel.identifiers import METADATA_KEY, WITHOUT_CONTROLS, has_controls
 from groundwire.rpc.value_messages import EnumT, members_by_number, parse_timestamp
@@ -106,12 +106,10 @@ class _Checks:
 
     def time(self, field: str, value: Timestamp) -> datetime | None:
         """Return the aware UTC time, to the millisecond."""
-        try:
+        with collected(self.violations):
             moment = parse_timestamp(value, field)
-        except InvalidRequestError as error:
-            self.violations.extend(error.violations)
-            return None
-        return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+            return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+        return None
 
 
 @contextmanager
@@ -119,8 +117,7 @@ def _checking() -> Iterator[_Checks]:
     """Collect violations; raise InvalidRequestError with all of them at the end."""
     checks = _Checks()
     yield checks
-    if checks.violations:
-        raise InvalidRequestError(checks.violations)
+    refuse(checks.violations)
 
 
 def parse_fields(message: document_pb2.DocumentFields, path: str = "fields") -> DocumentFields:

@@ -14,7 +14,7 @@ from groundwire.ingest.records import NewRecord, UpsertItem, WriteOutcome, Writt
 from groundwire.ingest.wire.fields import known, parse_metadata
 from groundwire.kernel.chunk import MAX_CHUNK_CHARS
 from groundwire.kernel.document import DocumentFields
-from groundwire.kernel.errors import FieldViolation, GroundwireError, InvalidRequestError, collected
+from groundwire.kernel.errors import FieldViolation, GroundwireError, InvalidRequestError, collected, refuse
 from groundwire.kernel.filters import Value
 from groundwire.kernel.identifiers import WITHOUT_CONTROLS, has_controls
 from groundwire.kernel.records import (
@@ -124,8 +124,7 @@ def parse_record(
     # A time that cannot be read is not in `metadata`: the schema would call it missing.
     named = {each.field for each in violations}
     violations += [each for each in of_schema if each.field not in named]
-    if violations:
-        raise InvalidRequestError(list(dict.fromkeys(violations)))
+    refuse(dict.fromkeys(violations))
     record = {key: value for key, value in checked.items() if key not in {"tags", "custom"}}
     if quoted:
         record[QUOTED] = quoted

@@ -16,7 +16,7 @@ from groundwire.api.common.v1.record_pb2 import RecordType
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.catalog.filters import Scopes
 from groundwire.kernel.collection import SearchMode
-from groundwire.kernel.errors import FieldViolation, InvalidRequestError, violations_of
+from groundwire.kernel.errors import FieldViolation, InvalidRequestError, refuse, violations_of
 from groundwire.kernel.filters import And, Comparator, Comparison, Filter, Membership, Or
 from groundwire.kernel.identifiers import (
     ENTITY_SCOPE,
@@ -182,8 +182,7 @@ def parse_question_time(request: pb.ParseQueryRequest, max_chars: int, now: date
     """Check a question, and return when it was asked."""
     violations = violations_of(parse_collection_name, request.collection)
     violations += check_query(request.question, max_chars, "question")
-    if violations:
-        raise InvalidRequestError(violations)
+    refuse(violations)
     return parse_timestamp(request.question_time, "question_time") if request.HasField("question_time") else now
 
 
@@ -191,14 +190,12 @@ def check_embedded_texts(queries: Sequence[str], texts: Sequence[str]) -> None:
     """Raise unless there are 1 to 1,000 queries and texts, none of them blank."""
     if not 1 <= len(queries) + len(texts) <= MAX_PAGE_SIZE:
         raise InvalidRequestError.of("texts", f"must be 1 to {MAX_PAGE_SIZE}, together with the queries")
-    violations = [
+    refuse(
         FieldViolation(f"{field}[{number}]", "must not be blank")
         for field, given in (("queries", queries), ("texts", texts))
         for number, text in enumerate(given)
         if not text.strip()
-    ]
-    if violations:
-        raise InvalidRequestError(violations)
+    )
 
 
 _EXPAND_MODES = members_by_number(pb.ExpandMode, ExpandMode)
@@ -214,8 +211,7 @@ def parse_expand_request(request: pb.ExpandRequest) -> tuple[list[str | int], Ex
         violations.append(FieldViolation("chunks", f"must be 1 to {_MAX_EXPANDED} chunks"))
     violations += violations_of(parse_chunk_references, request.chunks, "chunks")
     violations += _expansion_violations(request, _EXPAND_LIMITS)
-    if violations:
-        raise InvalidRequestError(violations)
+    refuse(violations)
     return parse_chunk_references(request.chunks, "chunks"), to_expansion(request)
 
 
@@ -226,10 +222,11 @@ def parse_chunk_references(references: Sequence[ChunkReference], field: str) -> 
         InvalidRequestError: naming each that has neither.
     """
     kinds = [reference.WhichOneof("reference") for reference in references]
-    missing = [number for number, kind in enumerate(kinds) if kind is None]
-    if missing:
-        message = "must have either chunk_id or chunk_number"
-        raise InvalidRequestError([FieldViolation(f"{field}[{number}]", message) for number in missing])
+    refuse(
+        FieldViolation(f"{field}[{number}]", "must have either chunk_id or chunk_number")
+        for number, kind in enumerate(kinds)
+        if kind is None
+    )
     return [getattr(reference, kind or "") for reference, kind in zip(references, kinds, strict=True)]
 
 
@@ -363,8 +360,7 @@ def parse_context_request(
     except InvalidRequestError as error:
         error.violations = (*error.violations, *violations)
         raise
-    if violations:
-        raise InvalidRequestError(violations)
+    refuse(violations)
     limits_asked = (each.top_k if each.HasField("top_k") else None for each in message.sections)
     asked = dict(zip(names, limits_asked, strict=True)) or dict.fromkeys(SECTIONS)
     return ContextRequest(
