@@ -13,7 +13,9 @@ import sys
 import threading
 from contextlib import suppress
 
+from tests.catalogs import prepare_servers
 from tests.conformance.processes import give_way_to_nobody
+from tests.e2e.rehearsal import rehearse
 from tests.fork_server import Order, serve
 from tests.spare_processes import fork_ahead, import_children, import_engine_of
 
@@ -59,6 +61,7 @@ def _import_for(kind: str) -> None:
                 importlib.import_module(name)
         give_way_to_nobody()
         import_children()
+        rehearse()
     del sys.modules["groundwire.cli.__main__"]
 
 
@@ -74,6 +77,7 @@ def _become(order: Order, streams: list[int]) -> None:
     sys.stderr = os.fdopen(2, "w", errors="backslashreplace", buffering=1, closefd=False)
     if order["arguments"][:1] == ["serve"]:
         fork_ahead(CHILDREN)
+        prepare_servers()
     sys.argv = ["groundwire", *order["arguments"]]
     try:
         runpy.run_module("groundwire.cli", run_name="__main__", alter_sys=True)
