@@ -13,9 +13,7 @@ import sys
 import threading
 from contextlib import suppress
 
-from tests.catalogs import prepare_servers
 from tests.conformance.processes import give_way_to_nobody
-from tests.e2e.rehearsal import rehearse
 from tests.fork_server import Order, serve
 from tests.spare_processes import fork_ahead, import_children, import_engine_of
 
@@ -61,6 +59,8 @@ def _import_for(kind: str) -> None:
                 importlib.import_module(name)
         give_way_to_nobody()
         import_children()
+        from tests.e2e.rehearsal import rehearse  # noqa: PLC0415 - commands run without what servers import
+
         rehearse()
     del sys.modules["groundwire.cli.__main__"]
 
@@ -77,6 +77,8 @@ def _become(order: Order, streams: list[int]) -> None:
     sys.stderr = os.fdopen(2, "w", errors="backslashreplace", buffering=1, closefd=False)
     if order["arguments"][:1] == ["serve"]:
         fork_ahead(CHILDREN)
+        from tests.catalogs import prepare_servers  # noqa: PLC0415 - see above
+
         prepare_servers()
     sys.argv = ["groundwire", *order["arguments"]]
     try:
