@@ -5,6 +5,7 @@ import gc
 import os
 import shutil
 import signal
+import ssl
 import subprocess
 import sys
 from collections.abc import Generator, Iterator
@@ -164,6 +165,20 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     """Let a run fail whose worker died, also where it died between two tests or after the last."""
     if _lost_workers and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+
+
+@pytest.fixture
+def certificates_read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """One entry for each time that the certificates of the system are read from now on."""
+    reads: list[str] = []
+    original = ssl.create_default_context
+
+    def create(*arguments: Any, **options: Any) -> ssl.SSLContext:
+        reads.append(str(options))
+        return original(*arguments, **options)
+
+    monkeypatch.setattr(ssl, "create_default_context", create)
+    return reads
 
 
 def _rank(path: Path) -> int:

@@ -9,7 +9,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from itertools import groupby, permutations
 from pathlib import Path
 from re import _constants as codes  # type: ignore[attr-defined] # the parser of the library itself
@@ -75,10 +75,12 @@ def uses(module: str) -> dict[str, Use]:
             continue  # in a table too
         # Those of a table are applied through a variable.
         for method in _methods(re.escape(name), source) or _methods(r"(?!re\.)[a-z]\w*", source) or ["search"]:
-            found[f"{name}.{method}"] = Use(pattern, method)
+            # It takes as long in whichever way it looks through a text, and is measured once.
+            found[f"{name}.{method}"] = Use(pattern, method if "match" in method else "finditer")
     return found
 
 
+@cache
 def _methods(name: str, source: str) -> list[str]:
     return [method for method in _METHODS if re.search(rf"\b{name}\.{method}\(", source)]
 
@@ -164,6 +166,7 @@ def test_patterns_take_linear_time(module: str) -> None:
     assert {name: text for name, text in slow.items() if text} == {}
 
 
+@cache
 def _slow_text(use: Use, size: int = _SIZE) -> str:
     """Return how a text begins for which a pattern takes more than linear time, empty if there seems to be none."""
     for make in hostile_texts(use.pattern):

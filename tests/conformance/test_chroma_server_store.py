@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -249,6 +249,12 @@ def test_a_collection_with_another_metric_is_refused(server: ChromaServer) -> No
     client.delete_collection(NAME)
     close_server(client)
     store.close()
+
+
+def test_a_plain_connection_reads_no_certificates(server: ChromaServer, certificates_read: list[str]) -> None:
+    with closing(open_vector_store(server.url, data_dir=Path())) as store:
+        assert store.collections(Budget()) == []
+    assert certificates_read == []
 
 
 def test_a_prefix_keeps_installations_apart(server: ChromaServer) -> None:

@@ -203,23 +203,24 @@ def test_any_html_keeps_its_length(source: str) -> None:
     assert len(html_as_markdown(source)) == len(source)
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize(
-    "part",
+    ("part", "end"),
     [
-        *PARTS,
-        "<td",
-        "<td>\n\n",
-        "<h1><b>",
-        "<dt> </dt>",
-        "<pre><b>",
-        "<table><td>",
-        "`<a>",
-        "<td rowspan=99 colspan=99>x<tr>",
+        *((part, "") for part in PARTS),
+        ("<td", ""),
+        ("<td>\n\n", ""),
+        ("<h1><b>", ""),
+        ("<dt> </dt>", ""),
+        ("<pre><b>", ""),
+        ("<table><td>", ""),
+        ("`<a>", ""),
+        ("<td rowspan=99 colspan=99>x<tr>", ""),
+        ("<td>", "<table>"),
     ],
 )
-def test_the_time_is_linear_in_the_length(part: str) -> None:
-    started = time.perf_counter()
-    html_as_markdown(part * (200_000 // len(part)))
-    html_as_markdown("<td>" * 50_000 + "<table>")
-    assert time.perf_counter() - started < 5
+def test_the_time_is_linear_in_the_length(part: str, end: str) -> None:
+    source = part * (200_000 // len(part)) + end
+    # The processor time of this thread: what runs beside it does not count.
+    started = time.thread_time()
+    html_as_markdown(source)
+    assert time.thread_time() - started < 5

@@ -213,10 +213,12 @@ class OpenAiCompatibleEmbedder:
                 body: dict[str, Any] = {"input": list(texts), "encoding_format": "float", "model": self._model.model}
                 if self._client is None:
                     headers = {"Authorization": f"Bearer {self._model.api_key}"} if self._model.api_key else {}
+                    base = httpx.URL(self._model.url.rstrip("/") + "/")
                     self._client = httpx.AsyncClient(
-                        base_url=self._model.url.rstrip("/") + "/",
+                        base_url=base,
                         headers=headers,
                         timeout=httpx.Timeout(_REQUEST_S, connect=_CONNECT_S),
+                        verify=base.scheme == "https",  # a plain connection needs no certificates, which take a while
                     )
                 response = await self._client.post(
                     "embeddings",

@@ -74,14 +74,16 @@ def open_server(address: ChromaAddress) -> Any:
     timeout = httpx.Timeout(address.timeout_s, connect=_CONNECT_S)
     # The library waits forever, even in its constructor.
     origin = f"{'https' if address.is_encrypted else 'http'}://{address.host}:{address.port}"
-    httpx.get(f"{origin}/api/v2/heartbeat", timeout=timeout).raise_for_status()
+    # Each client reads the certificates, which takes longer than a request; a plain connection needs none.
+    encrypted = address.is_encrypted
+    httpx.get(f"{origin}/api/v2/heartbeat", timeout=timeout, verify=encrypted).raise_for_status()
     client = chromadb.HttpClient(
         host=address.host,
         port=address.port,
-        ssl=address.is_encrypted,
+        ssl=encrypted,
         # A self-hosted server behind a proxy checks the first header, a hosted one the second.
         headers={"Authorization": f"Bearer {key}", "x-chroma-token": key} if key else None,
-        settings=Settings(anonymized_telemetry=False),
+        settings=Settings(anonymized_telemetry=False, chroma_server_ssl_verify=encrypted),
         tenant=address.options.get("tenant", "default_tenant"),
         database=address.options.get("database", "default_database"),
     )
@@ -96,8 +98,9 @@ def open_server(address: ChromaAddress) -> Any:
         session.timeout = timeout
         session.event_hooks = {"request": [limit]}
         session._transport.close()  # noqa: SLF001 - see above
-        transport = httpx.HTTPTransport(limits=server.http_limits, socket_options=_SOCKET_OPTIONS)
-        session._transport = transport  # noqa: SLF001 - see above
+        session._transport = httpx.HTTPTransport(  # noqa: SLF001 - see above
+            limits=server.http_limits, socket_options=_SOCKET_OPTIONS, verify=encrypted
+        )
     return client
 
 

@@ -80,8 +80,9 @@ class ChatEndpoint:
         self._model = model
         self._headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self._timeout = httpx.Timeout(idle_s, connect=connect_s)
-        # Once for all clients: reading the certificates takes longer than the rest of a request.
-        self._certificates = httpx.create_ssl_context()
+        # Once for all clients, and not for a plain connection: reading the certificates takes longer than the rest of a
+        # request.
+        self._certificates = httpx.create_ssl_context(verify=self._url.scheme == "https")
         self._has_tokenizer = True
 
     async def complete(self, messages: Sequence[Message], budget: Budget) -> AsyncGenerator[Piece, None]:

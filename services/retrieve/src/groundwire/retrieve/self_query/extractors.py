@@ -143,7 +143,10 @@ class EndpointExtractor:
         self._model = model
         self._timeout_s = timeout_s
         # Questions go to the endpoint that is configured and to no other, so redirects are failures.
-        self._client = httpx.Client(base_url=url.rstrip("/") + "/", headers=headers, follow_redirects=False)
+        base = httpx.URL(url.rstrip("/") + "/")
+        # Reading the certificates takes as long as a short reply, and a plain connection needs none.
+        encrypted = base.scheme == "https"
+        self._client = httpx.Client(base_url=base, headers=headers, follow_redirects=False, verify=encrypted)
         self._failures = (
             httpx.HTTPError,
             httpx.InvalidURL,
