@@ -35,7 +35,13 @@ def _open_chroma(scheme: str) -> None:
         open_vector_store(f"chroma+{scheme}://{NOBODY}", data_dir=Path())
 
 
-@pytest.mark.parametrize("connect", [_open_chat, _open_extractor, _open_embedder, _open_chroma])
+def _open_qdrant(scheme: str) -> None:
+    pytest.importorskip("qdrant_client")
+    with suppress(UnavailableError):
+        open_vector_store(f"{scheme.replace('http', 'qdrant')}://{NOBODY}", data_dir=Path())
+
+
+@pytest.mark.parametrize("connect", [_open_chat, _open_extractor, _open_embedder, _open_chroma, _open_qdrant])
 def test_a_plain_connection_reads_no_certificates_and_an_encrypted_one_does(
     connect: Callable[[str], None], certificates_read: list[str]
 ) -> None:
@@ -43,13 +49,3 @@ def test_a_plain_connection_reads_no_certificates_and_an_encrypted_one_does(
     assert certificates_read == []
     connect("https")
     assert certificates_read
-
-
-@pytest.mark.parametrize("scheme", ["qdrant", "qdrants"])
-def test_a_client_that_calls_over_grpc_reads_none_for_another_way(
-    scheme: str, certificates_read: list[str], tmp_path: Path
-) -> None:
-    pytest.importorskip("qdrant_client")
-    with pytest.raises(UnavailableError):
-        open_vector_store(f"{scheme}://{NOBODY}", data_dir=tmp_path)
-    assert certificates_read == []

@@ -81,8 +81,8 @@ class QdrantAddress(StoreAddress):
             headers={"api-key": self.api_key} if self.api_key else None,
             # It would ask for the version over REST, on a port that may be closed.
             check_compatibility=False,
-            # Of its client for REST, which makes no call: reading the certificates takes longer than all the rest.
-            verify=False,
+            # Its client for REST makes no call, but reads the certificates, which takes longer than all the rest.
+            verify=self.is_encrypted,
         )
 
     def collection_config(self, dimensions: int) -> dict[str, Any]:
