@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from sqlalchemy import Engine
 
@@ -22,9 +21,9 @@ from groundwire.catalog.migrations import migrate
 from groundwire.catalog.postgresql import CatalogServer
 from groundwire.catalog.sqlite import CatalogFile
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.catalog_urls import file_of, is_on_server
 from groundwire.kernel.clock import Clock
 from groundwire.kernel.store_findings import StoreFinding
+from tests.postgresql import server
 
 SQLITE, POSTGRESQL = "sqlite", "postgresql"
 _kind = [os.environ.get("GROUNDWIRE_TEST_CATALOG", SQLITE)]
@@ -47,44 +46,20 @@ def catalogs_are(kind: str) -> Iterator[None]:
 
 def open_database(path: Path, clock: Clock | None = None) -> Database:
     """Open the catalog in a file, a new one where there is none."""
-    database = Database.open(catalog_url(path), clock, folder=path.parent)
-    _share_statements(database, catalog_kind())
-    return database
-
-
-def prepare_servers() -> None:
-    """Let the catalogs that this process opens be copies of the prepared one where they are new, as those of tests are,
-    and use the statements that are compiled already."""
-    opened = Database.open
-
-    def open_prepared(url: str, *arguments: Any, **options: Any) -> Database:
-        if is_on_server(url):
-            return opened(url, *arguments, **options)
-        path = file_of(url)
-        if not path.exists() and path.parent.is_dir():
-            path.touch(mode=0o600)
-            path.write_bytes(_new_catalog())
-        database = opened(url, *arguments, **options)
-        _share_statements(database, SQLITE)
-        return database
-
-    Database.open = open_prepared  # type: ignore[method-assign]
-
-
-def _share_statements(database: Database, kind: str) -> None:
+    url, kind = catalog_url(path), catalog_kind()
+    database = Database.open(url, clock, folder=path.parent)
     storage = database._storage
     for engine in (storage.writing, storage.reading):
         first = _first_engines.setdefault(kind, engine)
         engine.dialect, engine._compiled_cache = first.dialect, first._compiled_cache
     if isinstance(storage, CatalogFile) and storage._writing is not None:
         storage._writing.dialect = storage.writing.dialect  # it is open already, and would compile by that of its own
+    return database
 
 
 def catalog_url(path: Path) -> str:
     """Return the URL of the catalog that a path stands for, made where there is none."""
     if catalog_kind() == POSTGRESQL:
-        from tests.postgresql import server  # noqa: PLC0415 - imports pytest, which servers of tests do without
-
         if path not in _databases:
             _databases[path] = server().new_database(_template())
         return _databases[path]
@@ -97,8 +72,6 @@ def new_storage(path: Path) -> Storage:
     """Return a database without the tables of a catalog; to be closed."""
     if catalog_kind() == SQLITE:
         return CatalogFile(path)
-    from tests.postgresql import server  # noqa: PLC0415 - see above
-
     storage = CatalogServer(server().new_database())
     with storage.writing.begin() as connection:
         storage.prepare(connection)
@@ -122,8 +95,6 @@ def _new_catalog() -> bytes:
 
 @cache
 def _template() -> str:
-    from tests.postgresql import server  # noqa: PLC0415 - see above
-
     url = server().new_database()
     Database.open(url).close()
     return url.rpartition("/")[2]

@@ -104,8 +104,6 @@ def started_server(module: str, kind: str, variables: Variables = ()) -> socket.
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _MAX_ORDER_BYTES)
     environment = os.environ | dict(variables) | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    # As servers have it, which say so before they import numpy: its threads spin, and each fork starts them anew.
-    environment["OPENBLAS_NUM_THREADS"] = "1"
     with theirs:
         process = subprocess.Popen([sys.executable, "-m", module, kind], stdin=theirs.fileno(), env=environment)
 

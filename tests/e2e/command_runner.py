@@ -59,9 +59,6 @@ def _import_for(kind: str) -> None:
                 importlib.import_module(name)
         give_way_to_nobody()
         import_children()
-        from tests.e2e.rehearsal import rehearse  # noqa: PLC0415 - commands run without what servers import
-
-        rehearse()
     del sys.modules["groundwire.cli.__main__"]
 
 
@@ -77,9 +74,6 @@ def _become(order: Order, streams: list[int]) -> None:
     sys.stderr = os.fdopen(2, "w", errors="backslashreplace", buffering=1, closefd=False)
     if order["arguments"][:1] == ["serve"]:
         fork_ahead(CHILDREN)
-        from tests.catalogs import prepare_servers  # noqa: PLC0415 - see above
-
-        prepare_servers()
     sys.argv = ["groundwire", *order["arguments"]]
     try:
         runpy.run_module("groundwire.cli", run_name="__main__", alter_sys=True)
