@@ -184,32 +184,28 @@ def _score(parts: Mapping[str, float]) -> float:
     return total
 
 
-def _titles(excerpt: Excerpt) -> set[tuple[str, ...]]:
+def _titles(excerpt: Excerpt) -> set[str]:
     passage = excerpt.passage
     title, _, _ = excerpt.heading.partition(": ")
     # Any short line of a PDF may be the heading.
     section = passage.section_heading if passage.markup is Markup.NONE else ""
-    titles = excerpt.heading, title, section, passage.section, passage.chapter
-    return {tuple(words(title)) for title in titles}
+    return {excerpt.heading, title, section, passage.section, passage.chapter}
 
 
-def _asked_titles(question: Question, excerpts: Sequence[Excerpt]) -> set[tuple[str, ...]]:
+def _asked_titles(question: Question, excerpts: Sequence[Excerpt]) -> set[str]:
     """Return the titles of sections that the question names, the longest: "Senior Manager of Sales"."""
     asked = f" {' '.join(words(question.text))} "
-    titles = {
-        f" {' '.join(title)} "
-        for excerpt in excerpts
-        for title in _titles(excerpt)
-        if len(set(content_stems(" ".join(title)))) > 1
+    titles = {title: f" {' '.join(words(title))} " for title in set().union(*map(_titles, excerpts))}
+    named = {title: said for title, said in titles.items() if said in asked and len(set(content_stems(title))) > 1}
+    return {
+        title for title, said in named.items() if not any(said != other and said in other for other in named.values())
     }
-    named = {title for title in titles if title in asked}
-    return {tuple(words(title)) for title in named if not any(title != other and title in other for other in named)}
 
 
 def _parts(
     question: Question,
     weights: Mapping[str, float],
-    asked_titles: AbstractSet[tuple[str, ...]],
+    asked_titles: AbstractSet[str],
     excerpt: Excerpt,
     coverage: float,
 ) -> dict[str, float]:
