@@ -65,8 +65,8 @@ def make_tagged_pdf(
 ) -> bytes:
     """Return a PDF whose structure says what its lines are.
 
-    A page consists of the types of nested elements and the lines in the innermost: `("Sect/H1", "Tides")`. `roles` are
-    the standard types of others.
+    A page consists of the types of nested elements and the lines in the innermost: `("Sect/H1", "Tides")`. Lines
+    without a type are no part of the structure. `roles` are the standard types of others.
     """
     page_numbers = [4 + 2 * index for index in range(len(pages))]
     first_bookmark = 4 + 2 * len(pages) + 1
@@ -77,8 +77,14 @@ def make_tagged_pdf(
     ]
     for index, pieces in enumerate(pages):
         lines = [
-            " ".join([f"/P << /MCID {mark} >> BDC", *(f"({line}) Tj T*" for line in text.splitlines()), "EMC"])
-            for mark, (_, text) in enumerate(pieces)
+            " ".join(
+                [
+                    f"/P << /MCID {mark} >> BDC" if path else "/Artifact BMC",
+                    *(f"({line}) Tj T*" for line in text.splitlines()),
+                    "EMC",
+                ]
+            )
+            for mark, (path, text) in enumerate(pieces)
         ]
         content = "\n".join(["BT /F1 12 Tf 14 TL 72 720 Td", *lines, "ET"])
         font = "/Resources << /Font << /F1 3 0 R >> >> /MediaBox [0 0 612 792]"
@@ -93,6 +99,9 @@ def make_tagged_pdf(
     for number, pieces in zip(page_numbers, pages, strict=True):
         innermost = []
         for mark, (path, _) in enumerate(pieces):
+            if not path:
+                innermost.append("null")
+                continue
             *outer, inner = path.split("/")
             parent = document
             for at, name in enumerate([*outer, inner]):

@@ -26,6 +26,11 @@ def test_headings_may_lie_in_sections_and_consist_of_parts() -> None:
     assert headings(make_tagged_pdf(pages)) == [(2, "Tides"), (1, "Waves")]
 
 
+def test_lines_outside_of_the_structure_are_part_of_no_heading() -> None:
+    pages = [[("", "Of the sea"), ("H1/Span", "Tides"), ("P", "The moon pulls."), ("", "1"), ("H1/Span", "Waves")]]
+    assert headings(make_tagged_pdf(pages)) == [(1, "Tides"), (1, "Waves")]
+
+
 def test_types_of_others_mean_what_the_document_says() -> None:
     pages = [[("Heading1", "Tides"), ("Title", "Of the sea"), ("P", "The moon pulls.")]]
     assert headings(make_tagged_pdf(pages)) == []

@@ -10,6 +10,7 @@ from groundwire.ingest.parsing.pdf_structure import Bookmark
 _HEADING = re.compile(r"H([1-6]?)")
 _TYPE_BYTES = 32
 _LINE = re.compile(r"\S[^\r\n]*")
+_UNMARKED = -1  # text outside of the structure, and elements, where they are asked for their mark
 # Elements of damaged documents may contain themselves.
 _DEEPEST = 30
 # All pages have parts in the same few elements, and PDFium takes about a microsecond for each part on every page.
@@ -57,7 +58,7 @@ class HeadingTags:
         titles: list[list[str]] = [[] for _ in found]
         for line in _LINE.finditer(text) if found else ():
             mark = raw.FPDFPageObj_GetMarkedContentID(raw.FPDFText_GetTextObject(content, line.start()))
-            if mark in of_mark:
+            if mark != _UNMARKED and mark in of_mark:
                 titles[of_mark[mark]].append(line[0])
         self._headings += (
             Bookmark(depth, " ".join(title), page_index)
