@@ -18,6 +18,10 @@ def _texts(content: str) -> list[str]:
     return [excerpt.text for excerpt in _find(content)]
 
 
+def _texts_of(passages: list[Passage]) -> list[str]:
+    return [excerpt.text for excerpt in find_excerpts(passages)]
+
+
 def _quoted(excerpt: Excerpt) -> str:
     return excerpt.passage.content[excerpt.start : excerpt.end]
 
@@ -319,6 +323,20 @@ def test_a_label_stands_below_the_title_of_a_section_of_a_pdf() -> None:
     assert [each.heading for each in find_excerpts([chunk, owls])] == ["Foxes: Tasks", "Owls: Tasks"]
     # Without the titles of sections a label is all that there is.
     assert find_excerpts([replace(chunk, section_heading="", title="")])[0].heading == "Tasks:"
+
+
+def test_a_line_that_repeats_the_title_of_its_section_is_no_statement() -> None:
+    def quoted(line: str, title: str = "Senior Manager of the Night") -> list[str]:
+        chunk = make_passage(f"{line}\n\nFoxes hunt.", section_heading=title, markup=Markup.NONE)
+        return _texts_of([chunk])
+
+    repeated = "Job title: Senior Manager of the Night, Foxes"
+    assert repeated not in quoted(repeated)
+    assert repeated in quoted(repeated, "Tasks")
+    sentence = "The Senior Manager of the Night hunts for Fox."
+    assert sentence in quoted(sentence)
+    longer = "Job title: Senior Manager of the Night in all of the woods of the north"
+    assert longer in quoted(longer)
 
 
 def test_an_item_is_quoted_without_what_introduces_the_list_below_it() -> None:

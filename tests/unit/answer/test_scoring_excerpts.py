@@ -395,6 +395,25 @@ def test_the_section_that_a_question_names_in_full_answers_it() -> None:
         assert _best(f"Which tasks does the {title} have?", *sections) == text
 
 
+@pytest.mark.parametrize(
+    ("question", "asked"),
+    [
+        ("What degree does the fox need?", {"degre"}),
+        ("Which vector stores are supported?", {"vector", stem("stores")}),
+        ("In which forest did the fox live?", {"forest"}),
+        ("What does the fox need?", set()),
+        ("What is a degree?", set()),
+        ("What happens is unknown", set()),
+        ("What about foxes has changed?", set()),
+    ],
+)
+def test_what_is_asked_for_counts_more_than_what_stands_around_it(question: str, asked: set[str]) -> None:
+    read = read_question(question)
+    assert read.asked_for == asked
+    weights = rarities(read, find_excerpts([make_passage("Nothing of that is said here.")]))
+    assert all((weight > 1.2) is (stem in asked) for stem, weight in weights.items())
+
+
 def test_what_something_is_stands_anywhere_in_the_section_with_its_name() -> None:
     def score(question: str, heading: str) -> float:
         return make_scored(question, f"# {heading}\n\nMany sleep by day.")[0].score

@@ -65,6 +65,12 @@ class Question:
         """Tell whether it asks for what is not so; "covered and not covered" asks for both."""
         return NEGATION.search(_BOTH.sub("", self.text)) is not None
 
+    @property
+    def asked_for(self) -> frozenset[str]:
+        """Return the stems of what "Which …" or "What … does" asks for, empty for other questions."""
+        asked = _ASKED_NOUN.match(self.text)
+        return frozenset(content_stems(asked["noun"])) if asked else frozenset()
+
     def stems_of(self, text: str) -> frozenset[str]:
         """Return the stems of a heading or the like, where "Back up" is `backup` if it is that in the question."""
         lowered = text.casefold()
@@ -72,6 +78,13 @@ class Question:
         return frozenset((*content_stems(text), *joined))
 
 
+# "What degree does she need?", but not "What does she need?".
+_VERBS = "is|are|was|were|do|does|did|can|could|should|must|will|would|has|have"
+_ASKED_NOUN = re.compile(
+    rf"\W*(?:(?:in|at|on|for|to|with) )?(?:what|which) (?!(?:{_VERBS}|if|about|happens?)\b)"
+    rf"(?P<noun>[\w-]+(?: [\w-]+)?) (?:{_VERBS})\b",
+    re.IGNORECASE,
+)
 _BOTH = re.compile(r"\b(?:and|or)(?: \w+)? not\b", re.IGNORECASE)
 # A cue counts at the front of the question or of a clause, behind words of politeness or a preposition: "What happens
 # when ..." does not ask for a time. Those of `_ANYWHERE` are safe inside a question too ("Rust has how many ...").

@@ -394,7 +394,7 @@ class _Reader:
         yield from fields
         if fields:
             return
-        if len(words(text)) < LABEL_WORDS and not ends_sentence(text):
+        if not ends_sentence(text) and (len(words(text)) < LABEL_WORDS or self._repeats_title(item)):
             return  # a heading that nothing marks as one, a cell of a table, a job title
         if not _is_statement(text) or self._is_cut_off(item) or self._is_link(item.start, item.end):
             return
@@ -410,6 +410,12 @@ class _Reader:
                 start, text, leans, is_joined = before.start, joined, False, True
         about = self._heading if before is None else f"{self._heading} {self._plain(before.start, before.end)}"
         yield Excerpt(self.passage, item.kind, start, end, text, about, is_joined=is_joined, leans=leans)
+
+    def _repeats_title(self, item: Sentence) -> bool:
+        """Tell whether a line of a PDF says little but the title of its section: "Job title: Manager of Sales"."""
+        said, title = words(self._source(item)), words(self._title)
+        is_line = item.begins_block and item.ends_block and len(said) <= len(title) + _NUMBER_WORDS
+        return bool(title) and is_line and set(title) <= set(said)
 
     def _fields(self, item: Sentence, end: int) -> Iterator[Excerpt]:
         """Yield the fields that a paragraph consists of: of the head of a document, of a list of them, or one alone."""

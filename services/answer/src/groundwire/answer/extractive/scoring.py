@@ -23,6 +23,7 @@ from groundwire.answer.extractive.cues import (
 )
 from groundwire.answer.extractive.excerpts import MIN_WORDS, Excerpt
 from groundwire.answer.extractive.weights import (
+    ASKED_FOR,
     COMPARED_BY_DATE,
     LABEL_WORDS,
     LEAD_SUPPORT,
@@ -121,10 +122,14 @@ def rarities(question: Question, excerpts: Sequence[Excerpt]) -> dict[str, float
     """Return the weight of each stem of the question: log(1 + n / (df + 0.5)) over the excerpts.
 
     The smoothed inverse document frequency of Robertson & Spärck Jones, taken over the retrieved excerpts
-    because no other statistics reach this service.
+    because no other statistics reach this service. What is asked for weighs more: a degree, in "What degree …".
     """
     frequency = Counter(stem for excerpt in excerpts for stem in excerpt.stems)
-    return {stem: math.log(1 + len(excerpts) / (frequency[stem] + 0.5)) for stem in question.stems}
+    asked = question.asked_for
+    return {
+        stem: math.log(1 + len(excerpts) / (frequency[stem] + 0.5)) * (ASKED_FOR if stem in asked else 1.0)
+        for stem in question.stems
+    }
 
 
 def covered(weights: Mapping[str, float], stems: AbstractSet[str], around: AbstractSet[str] = frozenset()) -> float:

@@ -118,6 +118,9 @@ The most similar heading of the retrieved sections has a median of 0.60 for ques
 for those that nothing answers, with 0.47 at the ninth decile.
 """
 
+ASKED_FOR = 1.3
+"""How much more than another word of the question counts what "Which …" asks for."""
+
 LEAD_SUPPORT = 0.5
 """How much the support of an excerpt counts against its score where it is to lead the answer."""
 
