@@ -113,10 +113,10 @@ class _Blocks:
         One may have it: the title of the document.
         """
         paragraphs = [each for each in _walk(body, _SKIPPED, _BLOCKS) if each.tag == _PARAGRAPH]
-        texts = {each: text for each in paragraphs if (text := _text_of(each).strip())}
-        styled = sum(self._level(each) is not None for each in texts)
+        styled = sum(self._level_of(each) is not None for each in paragraphs)
         if styled > 1:
             return
+        texts = {each: text for each in paragraphs if (text := _text_of(each).strip())}
         bold = {each: text for each, text in texts.items() if is_like_title(text) and self._is_set_bold(each)}
         of_sections = titles_of_sections(bold.values())
         titles = {each: 1 + styled for each, text in bold.items() if text in of_sections}
@@ -138,7 +138,7 @@ class _Blocks:
     def _add_paragraph(self, paragraph: Any) -> None:
         text = _text_of(paragraph)
         style = paragraph.find(f"{_W}pPr/{_W}pStyle")
-        level = self._titles.get(paragraph) or self._level(paragraph)
+        level = self._titles.get(paragraph) or self._level_of(paragraph)
         # A paragraph is in a list by its own numbering, else by the name of its style; numbering 0 takes it out.
         depth = None
         if (numbering := paragraph.find(f"{_W}pPr/{_W}numPr")) is None:
@@ -159,7 +159,7 @@ class _Blocks:
             if element.tag == _TEXT_BOX:
                 self.add_all(element)
 
-    def _level(self, paragraph: Any) -> int | None:
+    def _level_of(self, paragraph: Any) -> int | None:
         own = paragraph.find(f"{_W}pPr/{_W}outlineLvl")
         if own is not None:
             return _level(own.get(_W + "val"))
