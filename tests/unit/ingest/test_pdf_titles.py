@@ -141,3 +141,12 @@ def test_bookmarks_come_first_where_their_titles_stand_on_the_pages() -> None:
     made = with_titles()
     assert headings(made, bookmarks=(("Neap tides", 0),)) == [(1, "Neap tides")]
     assert headings(made, bookmarks=(("Of something else", 0),)) == PLAIN
+
+
+@pytest.mark.parametrize("size", [0.02, 0.04, -12, 99_999_999])
+def test_type_of_any_size_is_read(size: float) -> None:
+    odd = [(72.0, 700.0 - 14 * row, TEXT, size, f"Line {row} of it") for row in range(9)]
+    found = read_pdf(make_pdf([odd]), ReadingLimits(), "content")
+    assert "Line 3 of it" in found.text
+    assert found.outline.headings == ()
+    assert headings(odd, with_titles()) == PLAIN

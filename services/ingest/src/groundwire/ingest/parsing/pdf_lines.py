@@ -14,6 +14,7 @@ _FIXED_PITCH = 1  # the flag of a font, ISO 32000-1, table 123
 _FIXED_NAME = re.compile(
     rb"mono|courier|typewriter|console|consolas|menlo|(?<!uni)code|(?:cm|ec|sf|tx)\w{0,3}tt", re.IGNORECASE
 )
+_TALLEST = 10_000.0
 _WORD = re.compile(r"\S+")
 _BULLET = re.compile(r"[^\w\s$€£¥(]|\(?(?:\d{1,2}|[a-z]|[ivx]{1,4})[.)]", re.IGNORECASE)
 _CURRENCY = re.compile(r"[$€£¥]")
@@ -85,9 +86,7 @@ def read_lines(raw: Any, page: Any, text: str) -> list[Line]:
         words = [(match.start() + word.start(), match.start() + word.end()) for word in _WORD.finditer(match[0])]
         if not words:
             continue
-        _, _, bottom, top = edges(words[0][0])
-        _, _, last_bottom, last_top = edges(words[-1][1] - 1)
-        height = max(top - bottom, 1.0)
+        height, last_height = (_height(*edges(index)[2:]) for index in (words[0][0], words[-1][1] - 1))
         raw.FPDFText_GetCharOrigin(page, words[0][0], x, y)
         baseline = y.value
         cells: list[Cell] = []
@@ -111,6 +110,11 @@ def read_lines(raw: Any, page: Any, text: str) -> list[Line]:
                 joined[-1] = before.joined(cell, "")
             else:
                 joined.append(cell)
-        least = min(height, last_top - last_bottom), min(first_weight, last_weight)
+        least = min(height, last_height), min(first_weight, last_weight)
         lines.append(Line(match.start(), match.end(), baseline, *least, is_fixed, tuple(joined)))
     return lines
+
+
+def _height(bottom: float, top: float) -> float:
+    """Return the height of a character, finite and at least 1: damaged documents have fonts of any size."""
+    return max(1.0, min(top - bottom, _TALLEST))

@@ -367,7 +367,9 @@ _PLACEHOLDERS = frozenset({"python-docx", "untitled", "anonymous", "(anonymous)"
 
 
 def read_pdf(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
-    """Return the text of all pages, where each of them lies, and the headings that bookmarks or the contents name.
+    """Return the text of all pages, where each of them lies, and its headings.
+
+    Bookmarks or tags name these, whichever are more, else the printed contents, else the type that they are set in.
 
     Raises:
         DocumentEncryptedError: it needs a password.
