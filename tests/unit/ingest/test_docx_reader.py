@@ -304,3 +304,15 @@ def test_an_encrypted_entry_is_refused_as_encrypted() -> None:
     with pytest.raises(DocumentEncryptedError) as caught:
         read(bytes(data))
     assert caught.value.metadata == {"format": "docx"}
+
+
+def test_the_text_does_not_have_the_table_of_contents() -> None:
+    document = docx.Document()
+    for name in ("toc 1", "table of figures"):
+        document.styles.add_style(name, WD_STYLE_TYPE.PARAGRAPH)
+    document.add_paragraph("Contents", "TOC Heading")
+    document.add_paragraph("Tides\t1", "toc 1")
+    document.add_heading("Tides")
+    document.add_paragraph("The sea rises.")
+    document.add_paragraph("Figure 1: Ebb\t1", "table of figures")
+    assert read(save(document)).text == "# Tides\n\nThe sea rises."

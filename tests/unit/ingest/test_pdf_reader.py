@@ -152,38 +152,6 @@ def test_headings_are_set_apart_from_the_text_around_them() -> None:
     assert [found.text[heading.start : heading.end] for heading in found.outline.headings] == titles
 
 
-def test_without_bookmarks_the_printed_contents_name_the_headings() -> None:
-    titles = ["1 Tides", "1.1 Ebb", "1.2 Flow", "2 Waves", "A. Names"]
-    contents = "\n".join(f"{title} . . . . . . {page}" for page, title in enumerate(titles, 1))
-    pages = ["The sea", contents, *(f"Page {n}\n{title}\nThe sea is wet." for n, title in enumerate(titles, 1))]
-    found = read(make_pdf(pages))
-    assert [(each.level, each.text, found.text[each.start : each.end]) for each in found.outline.headings] == [
-        *((1, "Tides", "1 Tides"), (2, "Ebb", "1.1 Ebb"), (2, "Flow", "1.2 Flow"), (1, "Waves", "2 Waves")),
-        (1, "Names", "A. Names"),
-    ]
-    assert read(make_pdf(["The sea", *pages[1:]], bookmarks=[("Flow", 4)])).outline.headings[0].text == "Flow"
-
-
-def test_printed_contents_need_no_numbers_before_their_titles() -> None:
-    titles = ["Tides", "Ebb", "Flow", "Waves", "Names"]
-    contents = "\n".join(["Cover . . . . . . 0", *(f"{title} . . . . . . {n}" for n, title in enumerate(titles, 1))])
-    found = read(make_pdf([contents, *(f"{title}\nThe sea is wet." for title in titles), "Cover"]))
-    assert [each.text for each in found.outline.headings] == titles
-    shifted = "\n".join(["Cover . . . . . . 0", *(f"{title} . . . . . . {n}" for n, title in enumerate(titles, 2))])
-    found = read(make_pdf([shifted, *(f"{title}\nThe sea is wet." for title in titles), "Cover"]))
-    assert [each.text for each in found.outline.headings] == titles
-
-
-def test_dots_that_lead_to_no_titles_are_no_contents() -> None:
-    prices = "\n".join(f"Fish {n} ......... {n}" for n in range(1, 9))
-    assert read(make_pdf([prices, "1 Fish 1\nIt swims.", "Eels", "Rays"])).outline.headings == ()
-    few = "1 Tides . . . . 1\n2 Waves . . . . 2\n3 Rain . . . . 3\n4 Fog . . . . 4"
-    assert read(make_pdf([few, "1 Tides", "2 Waves", "3 Rain", "4 Fog"])).outline.headings == ()
-    beyond = "\n".join(f"{n} Title {chr(64 + n)} ......... {n}" for n in range(1, 7))
-    found = read(make_pdf([beyond, "1 Title A", "2 Title B", "3 Title C"]))
-    assert [each.text for each in found.outline.headings] == ["Title A", "Title B", "Title C"]
-
-
 def test_a_numbered_title_comes_before_a_line_that_has_its_words_alone() -> None:
     found = read(make_pdf(["Name Size\nTides\n3.1 Tides\nThe moon pulls."], bookmarks=[("Tides", 0)]))
     assert [found.text[heading.start : heading.end] for heading in found.outline.headings] == ["3.1 Tides"]

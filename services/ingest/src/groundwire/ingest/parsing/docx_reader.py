@@ -5,6 +5,7 @@ objects leave out text boxes, content controls and tracked changes.
 """
 
 import io
+import re
 import zipfile
 import zlib
 from collections.abc import Container, Iterator
@@ -45,6 +46,8 @@ _INSTEAD = {_W + "tab": "\t", _W + "br": "\n", _W + "cr": "\n", _W + "noBreakHyp
 _OLD_COPY = frozenset({_MC + "Fallback"})
 # Deleted text, field codes and formats.
 _SKIPPED = _OLD_COPY | {_W + name for name in ("del", "moveFrom", "instrText", "delText", "pPr", "rPr")}
+# What Word writes into tables of contents and lists of figures: titles that stand elsewhere, with numbers of pages.
+_STYLES_OF_CONTENTS = re.compile(r"toc (?:[1-9]|heading)|table of figures", re.IGNORECASE)
 _MAX_LEVEL = 6
 _BODY_TEXT_LEVEL = 9
 # Styles may be based on one another in a circle.
@@ -105,6 +108,7 @@ class _Blocks:
         styles = [style for style in styles if style.type is not None]
         self._levels = {style.style_id: _level_of_style(style) for style in styles}
         self._bold = {style.style_id for style in styles if _is_bold(style.element)}
+        self._of_contents = {style.style_id for style in styles if _STYLES_OF_CONTENTS.fullmatch(style.name or "")}
         self._titles: dict[Any, int] = {}
 
     def find_titles(self, body: Any) -> None:
@@ -136,8 +140,10 @@ class _Blocks:
                 self.builder.table(cells, has_header=is_styled or repeats)
 
     def _add_paragraph(self, paragraph: Any) -> None:
-        text = _text_of(paragraph)
         style = paragraph.find(f"{_W}pPr/{_W}pStyle")
+        if style is not None and style.get(_W + "val") in self._of_contents:
+            return
+        text = _text_of(paragraph)
         level = self._titles.get(paragraph) or self._level_of(paragraph)
         # A paragraph is in a list by its own numbering, else by the name of its style; numbering 0 takes it out.
         depth = None

@@ -14,12 +14,12 @@ from textwrap import indent
 from typing import Any
 
 from groundwire.ingest.chunking.cuts import TextOutline
+from groundwire.ingest.parsing.pdf_contents import LEADERS, find_contents
 from groundwire.ingest.parsing.pdf_lines import Cell, Line, read_lines
 from groundwire.ingest.parsing.pdf_structure import (
     LINE_END_HYPHEN,
     Bookmark,
     find_headings,
-    read_contents,
     set_apart,
     with_whole_words,
     without_running_lines,
@@ -62,7 +62,6 @@ _CELL_WORDS = 4
 # Rows of several lines may be as tall as so many, and hold more words.
 _FEWEST_COLUMNS, _MOST_COLUMNS, _TALLEST_ROW, _WRAPPED_WORDS = 3, 30, 12, 25
 
-_LEADERS = re.compile(r"(?:\.[ ]?){4}")
 _DIGIT = re.compile(r"\d")
 _YEAR = re.compile(r"(?:FY ?)?(?:19|20)\d\d")
 
@@ -148,7 +147,7 @@ def _table_at(lines: Sequence[Line], start: int, step: float) -> int:
     while end < min(len(lines), start + _MOST_ROWS):
         cells = lines[end].cells
         # Dots lead to a page number in a table of contents, which answers nothing.
-        if len(cells) < 2 or any(_LEADERS.search(cell.text) for cell in cells):  # noqa: PLR2004 - a row has several
+        if len(cells) < 2 or any(LEADERS.search(cell.text) for cell in cells):  # noqa: PLR2004 - a row has several
             break
         if end > start and not 0 < lines[end - 1].baseline - lines[end].baseline <= _FAR * step:
             break
@@ -190,7 +189,7 @@ def _wrapped_table_at(lines: Sequence[Line], start: int, step: float) -> _Wrappe
     for index in range(start + 1, min(len(lines), start + _MOST_ROWS)):
         line = lines[index]
         places = [_only_column(columns, cell) for cell in line.cells]
-        if None in places or len(set(places)) < len(places) or any(_LEADERS.search(cell.text) for cell in line.cells):
+        if None in places or len(set(places)) < len(places) or any(LEADERS.search(cell.text) for cell in line.cells):
             break
         if places[0] == 0 and any(rows[-1][1:]):
             if not 0 < lowest - line.baseline <= _TALLEST_ROW * step:
@@ -413,12 +412,13 @@ def read_pdf(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
             why = f"has {number} but no text layer; run text recognition on a scan first"
             raise DocumentWithoutTextError([FieldViolation(field, why)], pages=count)
         stated = max(_bookmarks(pdf, count), tags.as_bookmarks(), key=len)
-        for bookmarks in (stated, read_contents(texts), titles.as_bookmarks()):
+        contents = find_contents(texts)
+        for bookmarks in (stated, contents.bookmarks, titles.as_bookmarks()):
             entries = [
                 replace(each, title=on_one_line(_without_surrogates(each.title))) for each in bookmarks[:_MAX_BOOKMARKS]
             ]
             named = {(each.page_index, each.title) for each in entries}
-            text, pages = _joined(without_running_lines(texts, named))
+            text, pages = _joined(contents.left_out(without_running_lines(texts, named)))
             if found := find_headings(text, pages, entries):
                 break
         text, pages, headings = set_apart(text, pages, found)

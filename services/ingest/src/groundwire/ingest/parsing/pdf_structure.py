@@ -64,7 +64,7 @@ def without_running_lines(pages: Sequence[str], titles: Collection[tuple[int, st
     """
     own: dict[str, set[int]] = defaultdict(set)
     for page, title in titles:
-        own[_bare(title)].add(page)
+        own[bare_title(title)].add(page)
     lines = [[line for line in page.split("\n") if line.strip()] for page in pages]
     # The pages of each line that stands in the same place from the top or the bottom; one with a number also as what is
     # around that, with its distance from the number of the page.
@@ -123,7 +123,8 @@ def _readings(
     headers = list(_headers(line, page, own))
     others = [other for index, other in enumerate(texts) if index != place] if headers else []
     # A heading on its own page may look the same: "2 Waves" on page 2.
-    if headers and all(title in map(_bare, others) for titles, *_ in headers for title in titles if page in own[title]):
+    titles = [title for named, *_ in headers for title in named if page in own[title]]
+    if headers and all(title in map(bare_title, others) for title in titles):
         return dict.fromkeys((around, distance) for _, around, distance in headers)
     numbers = () if line.endswith((".", "!", "?")) else _NUMBER.finditer(line)
     around = ((f"{line[: each.start()]}\n{line[each.end() :]}", int(each[0]) - page) for each in numbers)
@@ -135,7 +136,7 @@ def _headers(line: str, page: int, named: Collection[str]) -> Iterator[tuple[Seq
 
     Each is the titles, what counts as standing around the number, and its distance from the number of the page.
     """
-    plain = _plain(line) if named else ""
+    plain = plain_title(line) if named else ""
     matches = _NUMBER_BEFORE.fullmatch(plain), _NUMBER_BEHIND.fullmatch(plain)
     numbered = [(match["said"], "\n", int(match["number"]) - page) for match in matches if match is not None]
     for said, around, distance in [*numbered, (plain, "\n\n", 0)]:
@@ -147,12 +148,13 @@ def _headers(line: str, page: int, named: Collection[str]) -> Iterator[tuple[Seq
                 yield titles, around, distance
 
 
-def _bare(title: str) -> str:
-    """Return a title in capitals without the numbers before it."""
-    return _without_numbers(_plain(title))
+def bare_title(title: str) -> str:
+    """Return a title in capitals without the numbers before it, to compare titles by."""
+    return _without_numbers(plain_title(title))
 
 
-def _plain(text: str) -> str:
+def plain_title(text: str) -> str:
+    """Return a text on one line and in capitals, with one kind of quotes and dashes."""
     return on_one_line(text).translate(_FIRST_ALIKE).upper()
 
 
@@ -221,38 +223,6 @@ def find_headings(text: str, pages: Sequence[PageSpan], bookmarks: Sequence[Book
             name = title[:MAX_HEADING_CHARS].rstrip()
             headings.append(Heading(min(_MAX_LEVEL, bookmark.depth + 1), name, match.start(), match.end()))
     return headings
-
-
-_ENTRY = re.compile(
-    r"^[ \t]*+(?P<number>(?:\d{1,3}|[A-Z])(?:\.\d{1,3}){0,5}\.?(?=[ \t]))?+[ \t]*+"
-    r"(?P<title>[^\n.]{2,150})(?:\.[ \t]?){4}[. \t]*+(?P<page>\d{1,4})[ \t]*+$",
-    re.MULTILINE,
-)
-_FEWEST_ENTRIES, _TRIED_ENTRIES, _MOST_FRONT_PAGES = 5, 20, 40
-
-
-def read_contents(pages: Sequence[str]) -> list[Bookmark]:
-    """Return the entries of the printed table of contents as bookmarks, none where its page numbers lead to no titles.
-
-    Dots lead from a title to the number of its page. How many pages come before the one that has the number 1, the
-    titles show.
-    """
-    entries = [(index, entry) for index, page in enumerate(pages) for entry in _ENTRY.finditer(page)]
-    if len(entries) < _FEWEST_ENTRIES:
-        return []
-    found: Counter[int] = Counter()
-    for index, entry in entries[:_TRIED_ENTRIES]:
-        title, printed = _title_line(on_one_line(entry["title"]), f"{_HEADING_NUMBER}?"), int(entry["page"])
-        targets = range(max(index + 1, printed - 1), min(len(pages), printed + _MOST_FRONT_PAGES))
-        found.update(target - printed for target in targets if title.search(pages[target]))
-    ((before, count),) = found.most_common(1) or [(0, 0)]
-    if 2 * count < min(len(entries), _TRIED_ENTRIES):
-        return []
-    return [
-        Bookmark((entry["number"] or "").strip(".").count("."), entry["title"], int(entry["page"]) + before)
-        for _, entry in entries
-        if 0 <= int(entry["page"]) + before < len(pages)
-    ]
 
 
 def set_apart(
