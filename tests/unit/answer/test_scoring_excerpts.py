@@ -61,6 +61,8 @@ def test_operators_are_words_of_a_question() -> None:
         ("Copays are created by the plan.", 0.5),
         ("Copays are carefully written on each card.", 0.5),
         ("Copays are used by most plans.", 0.7),
+        ("Copays, the fees of a plan, are a share of the bill.", 1.0),
+        ("Copays, short for copayments, are a share of the bill.", 1.0),
         ("Almost all copays are fees of a fixed sum.", 0.0),
         ("Most copays are a fixed fee.", 0.3),
     ],
@@ -116,6 +118,17 @@ def test_what_one_can_also_do_leans_on_what_comes_before() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "leaning", ["To do this, call the owl.", "By doing so you wake it.", "For this you need a lamp."]
+)
+def test_what_is_done_to_that_end_leans_on_what_comes_before(leaning: str) -> None:
+    passages = [make_passage(f"A member may wake an owl. {leaning} For this book, read on.")]
+    first, second, third = find_excerpts(passages)
+    assert (second.text, second.is_joined) == (f"{first.text} {leaning}", True)
+    assert not third.leans
+    assert not third.is_joined
+
+
 def test_what_is_to_be_imagined_explains_nothing() -> None:
     content = "Imagine a copay as a coin. Each copay keeps its value."
     assert _best("What does a copay do?", content) == "Each copay keeps its value."
@@ -155,6 +168,9 @@ def test_what_only_says_what_a_section_holds_answers_nothing() -> None:
         "Introducing what foxes eat in the wood of owls.",
         "This is a list of what foxes eat.",
         "A short overview of what foxes eat in the wood.",
+        "To see what foxes eat, please see the shelf of books on foxes.",
+        "For more on what foxes eat, refer to the books on foxes.",
+        "The section called “Food” shows what foxes eat.",
     ):
         assert _best("What do foxes eat?", f"{announced} Foxes eat mice.") == "Foxes eat mice."
 
@@ -418,8 +434,11 @@ def test_what_something_is_stands_anywhere_in_the_section_with_its_name() -> Non
     def score(question: str, heading: str) -> float:
         return make_scored(question, f"# {heading}\n\nMany sleep by day.")[0].score
 
-    assert score("What is a night fox?", "Night fox") == score("What is a night fox?", "Fox night")
-    assert score("Where is the night fox?", "Night fox") > score("Where is the night fox?", "Fox night")
+    assert score("What is a night fox?", "Night fox") == score("What is a night fox?", "Night owl fox")
+    assert score("Where is the night fox?", "Night fox") > score("Where is the night fox?", "Night owl fox")
+    # All words of a question, and no others, name its section in any order.
+    assert score("Where is the fox of the night?", "Night fox") == score("Where is the night fox?", "Night fox")
+    assert score("Where is the fox of the night owl?", "Night fox") < score("Where is the night fox owl?", "Night fox")
 
 
 def test_a_sentence_that_leans_on_what_is_not_shown_loses() -> None:
@@ -525,9 +544,11 @@ def test_how_far_a_sentence_defines(better: str, worse: str) -> None:
         ("When do owls hunt?", "Owls hunt once the sun is down."),
         ("When was the owl seen?", "The owl was seen at dawn."),
         ("When did owls come?", "Owls came in the 12th century."),
+        ("How do I feed owls?", "Owls can be fed in the night with mice."),
+        ("How do I feed owls?", "Owls can also be fed by a friend."),
     ],
 )
-def test_quantities_and_times_answer_questions_for_them(question: str, text: str) -> None:
+def test_what_a_kind_of_question_asks_for_is_known_by_its_form(question: str, text: str) -> None:
     assert kind_match(read_question(question), text) == 1.0
 
 
@@ -545,6 +566,7 @@ def test_quantities_and_times_answer_questions_for_them(question: str, text: str
         ("Which version came after 3.9?", "What came after 3.9 was better."),
         ("What is the average size of an owl?", "The size of an owl depends on its food."),
         ("When was the owl seen?", "The owl was seen once the sun was down."),
+        ("How do I feed owls?", "Owls can be fed. The night is long with mice."),
     ],
 )
 def test_a_number_of_the_question_and_a_date_are_no_quantity(question: str, text: str) -> None:

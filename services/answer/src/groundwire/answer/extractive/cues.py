@@ -91,7 +91,7 @@ _STEP = re.compile(
     r"|disable|turn|download|log|sign|fill|follow|review|import|define|declare|click|press|save|read|return|take|build"
     r"|avoid|do|don['\u2019]t|never|always|be)\b"
     r"|\b(?:(?:you|we|users?|employees|members|callers?) (?:can|could|must|should|may|need to|have to)|we use"
-    r"|by \w+ing|using|use the|with the)\b",
+    r"|by \w+ing|using|use the|with the|can (?:\w+ )?be \w+\b[^.;]{0,60}\b(?:with|by|using|via|through))\b",
     re.IGNORECASE,
 )
 _EXAMPLE = re.compile(
@@ -119,6 +119,8 @@ _ANNOUNCEMENT = re.compile(
     r"|^this is (?:an?|the) (?:list|overview|summary|index)\b"
     r"|^before (?:we|\w+ing)\b|\bwe (?:\w+ly )?(?:review|comment on|discuss|turn to)\b"
     r"|^here(?:['\u2019]s| is| are)\b[^\n:]*+$|^(?:imagine|picture|suppose|think of|introducing|welcome to)\b"
+    r"|^(?:to|for|if you)\b[^.,;:]{2,100}, (?:please )?(?:see|refer to|consult|check|read)\b"
+    r"|\bthe (?:section|chapter|appendix|page) (?:called|titled|named|on|about)\b"
     r"|\blet['\u2019]s\b|\bas we (?:saw|discussed)|\b(?:listing|figure) \d|\bwe (?:discussed|covered|mentioned)",
     re.IGNORECASE,
 )
@@ -164,7 +166,8 @@ _SUBORDINATE = re.compile(
 _DOES = re.compile(r"(?!is$|was$|has$|does$)[a-z]{2,}[a-rt-z]s")
 _ARTICLES = frozenset({"a", "an", "the"})
 _ASIDE = re.compile(
-    r"^\w+ly,? |, on the other hand,|, however,|\([^)]{1,40}\)|, or [^,]{1,30},|, (?:which|who) [^,]{1,80},"
+    r"^\w+ly,? |, (?:the|an?|also|short for) [^,]{1,60},"
+    r"|, on the other hand,|, however,|\([^)]{1,40}\)|, or [^,]{1,30},|, (?:which|who) [^,]{1,80},"
 )
 # Two names of one thing, as in "Copayment: A copayment, also known as a copay, is ...".
 _ALIAS = re.compile(

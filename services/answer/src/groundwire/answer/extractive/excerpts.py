@@ -150,7 +150,7 @@ _POINTS_ELSEWHERE = re.compile(
 )
 _LEANS = re.compile(
     r"(?:this|that|these|those|it|its|they|their|them|he|she|his|her|such|however|but|and|or|so|also|then|here"
-    r"|if (?:so|not)"
+    r"|if (?:so|not)|(?:to do|by doing|in doing|for|with|after|before|because of|from) (?:so|this|that|these|those)"
     r"|therefore|thus|hence|instead|otherwise|similarly|likewise|additionally|furthermore|moreover|nevertheless"
     r"|consequently|in (?:other words|this (?:case|example|way)|that case|the same way|contrast|addition|fact)"
     r"|for (?:example|instance)|as (?:a result|such)|on the other hand|at (?:this|that) point|again|finally|next|now"
@@ -167,7 +167,7 @@ _LEANS_ON_NOTHING = re.compile(
     r"|hard|difficult|common|likely|recommended|an error|not possible|worth|best|better|useful|clear|estimated"
     r"|believed|said|thought|known)\b|this (?:pep|document|page|book|guide|module|function|class|package|chapter"
     r"|handbook|plan|policy|specification)\b|these days\b|here (?:is|are)\b|that said\b|now that\b|so that\b"
-    r"|and/or\b)",
+    r"|for this (?:pep|document|page|book|guide)\b|and/or\b)",
     re.IGNORECASE,
 )
 

@@ -198,10 +198,17 @@ def _titles(excerpt: Excerpt) -> set[str]:
 
 
 def _asked_titles(question: Question, excerpts: Sequence[Excerpt]) -> set[str]:
-    """Return the titles of sections that the question names, the longest: "Senior Manager of Sales"."""
+    """Return the titles of sections that the question names, the longest: "Senior Manager of Sales".
+
+    One that has all of the words of the question, and no others, is named in any order.
+    """
     asked = f" {' '.join(words(question.text))} "
     titles = {title: f" {' '.join(words(title))} " for title in set().union(*map(_titles, excerpts))}
-    named = {title: said for title, said in titles.items() if said in asked and len(set(content_stems(title))) > 1}
+    named = {
+        title: said
+        for title, said in titles.items()
+        if len(stems := set(content_stems(title))) > 1 and (said in asked or stems == set(question.stems))
+    }
     return {
         title for title, said in named.items() if not any(said != other and said in other for other in named.values())
     }
