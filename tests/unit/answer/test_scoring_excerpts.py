@@ -15,6 +15,7 @@ from groundwire.answer.extractive.scoring import (
     score_excerpts,
     shortlist,
 )
+from groundwire.answer.extractive.weights import RANKING
 from groundwire.answer.plain_text import plain_text
 from groundwire.answer.question import read_question
 from groundwire.kernel.words import stem
@@ -129,6 +130,31 @@ def test_what_is_done_to_that_end_leans_on_what_comes_before(leaning: str) -> No
     assert not third.is_joined
 
 
+def test_a_command_does_not_define_its_program() -> None:
+    for text, match in (("owl lists --all the mice.", 0.7), ("owl --lists all the mice.", 0.3)):
+        assert definition_match(read_question("What is owl?"), text, text) == match
+
+
+@pytest.mark.parametrize("said", ["This is the program that counts", "It is a program that counts", "A program for"])
+def test_what_is_said_of_this_below_a_name_defines_it(said: str) -> None:
+    def first(heading: str) -> Scored:
+        return make_scored("What is owl?", f"# {heading}\n\n{said} mice by night.")[0]
+
+    assert first("owl").definition == BELOW_ITS_NAME
+    assert first("Counting owls").definition == 0
+    # It leans on the heading alone, which is shown with it.
+    assert first("owl").score - first("Counting owls").score > RANKING.definition * BELOW_ITS_NAME - 1e-9 - (
+        RANKING.leaning if first("owl").excerpt.leans else 0.0
+    )
+
+
+def test_code_leans_where_its_introduction_does() -> None:
+    code = "\n\n```\nfeed owl\n```"
+    for introduction, leans in (("Otherwise, feed the owl:", True), ("Feed the owl:", False), ("", False)):
+        (excerpt,) = find_excerpts([make_passage(f"{introduction}{code}")])
+        assert excerpt.leans == leans, introduction
+
+
 def test_what_is_to_be_imagined_explains_nothing() -> None:
     content = "Imagine a copay as a coin. Each copay keeps its value."
     assert _best("What does a copay do?", content) == "Each copay keeps its value."
@@ -171,6 +197,8 @@ def test_what_only_says_what_a_section_holds_answers_nothing() -> None:
         "To see what foxes eat, please see the shelf of books on foxes.",
         "For more on what foxes eat, refer to the books on foxes.",
         "The section called “Food” shows what foxes eat.",
+        "What follows is a summary of what foxes eat.",
+        "What foxes eat is described in Section 1.4.2, page 51.",
     ):
         assert _best("What do foxes eat?", f"{announced} Foxes eat mice.") == "Foxes eat mice."
 
@@ -546,6 +574,10 @@ def test_how_far_a_sentence_defines(better: str, worse: str) -> None:
         ("When did owls come?", "Owls came in the 12th century."),
         ("How do I feed owls?", "Owls can be fed in the night with mice."),
         ("How do I feed owls?", "Owls can also be fed by a friend."),
+        ("How do I feed owls?", "A lamp lets you feed owls."),
+        ("How do I feed owls?", "You can feed owls."),
+        ("How do owls differ from foxes?", "Owls are different from foxes."),
+        ("How do owls differ from foxes?", "There are three differences."),
     ],
 )
 def test_what_a_kind_of_question_asks_for_is_known_by_its_form(question: str, text: str) -> None:
@@ -567,6 +599,8 @@ def test_what_a_kind_of_question_asks_for_is_known_by_its_form(question: str, te
         ("What is the average size of an owl?", "The size of an owl depends on its food."),
         ("When was the owl seen?", "The owl was seen once the sun was down."),
         ("How do I feed owls?", "Owls can be fed. The night is long with mice."),
+        ("How do I feed owls?", "You can only feed owls by night."),
+        ("How do owls differ from foxes?", "There are many different owls and foxes."),
     ],
 )
 def test_a_number_of_the_question_and_a_date_are_no_quantity(question: str, text: str) -> None:

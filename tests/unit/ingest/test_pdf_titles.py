@@ -48,7 +48,7 @@ def test_larger_type_names_the_headings_and_its_size_their_levels() -> None:
         (1, "1 Tides"),
         (2, "1.1 Spring tides"),
         (3, "Floods"),
-        (1, "2 Waves and\nthe wind"),
+        (1, "2 Waves and the wind"),
     ]
 
 
@@ -95,7 +95,7 @@ def test_a_row_of_cells_is_no_title_but_a_number_may_stand_apart() -> None:
 
 def test_a_title_has_at_most_three_lines() -> None:
     lines = [(f"Line {name} of it", BOLD, 12.0) for name in ("one", "two", "three")]
-    shown = "\n".join(name for name, *_ in lines)
+    shown = " ".join(name for name, *_ in lines)
     assert headings(page(*FILLER, *lines, *FILLER), with_titles()) == [(2, shown), *PLAIN]
     assert headings(page(*FILLER, *lines, ("Line four of it", BOLD, 12), *FILLER), with_titles()) == PLAIN
 

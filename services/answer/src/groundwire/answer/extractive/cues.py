@@ -90,15 +90,17 @@ _STEP = re.compile(
     r"|choose|select|pick|enter|go|check|contact|submit|complete|visit|ask|tell|name|keep|let|replace|restore|enable"
     r"|disable|turn|download|log|sign|fill|follow|review|import|define|declare|click|press|save|read|return|take|build"
     r"|avoid|do|don['\u2019]t|never|always|be)\b"
-    r"|\b(?:(?:you|we|users?|employees|members|callers?) (?:can|could|must|should|may|need to|have to)|we use"
-    r"|by \w+ing|using|use the|with the|can (?:\w+ )?be \w+\b[^.;]{0,60}\b(?:with|by|using|via|through))\b",
+    r"|\b(?:(?:you|we|users?|employees|members|callers?) (?:can(?! only)|could|must|should|may|need to|have to)|we use"
+    r"|(?:allows?|lets?|enables?) (?:you|users?) |by \w+ing"
+    r"|using|use the|with the|can (?:\w+ )?be \w+\b[^.;]{0,60}\b(?:with|by|using|via|through))\b",
     re.IGNORECASE,
 )
 _EXAMPLE = re.compile(
     r"\b(?:for (?:example|instance)|e\.g\.|such as|an example|examples? (?:is|are|of))", re.IGNORECASE
 )
 _CONTRAST = re.compile(
-    r"\b(?:unlike|whereas|while|in contrast|on the other hand|rather than|instead of|differ\w*|compared (?:to|with)"
+    r"\b(?:unlike|whereas|while|in contrast|on the other hand|rather than|instead of|differ(?:s|ed|ences?)?"
+    r"|different (?:from|than|to)|compared (?:to|with)"
     r"|than|similar(?:ly)? to|both)\b",
     re.IGNORECASE,
 )
@@ -118,6 +120,8 @@ _ANNOUNCEMENT = re.compile(
     r"|^an? (?:\w+ ){0,2}(?:list|overview|summary|index|introduction|guide) (?:of|to)\b(?!.*\bis\b)"
     r"|^this is (?:an?|the) (?:list|overview|summary|index)\b"
     r"|^before (?:we|\w+ing)\b|\bwe (?:\w+ly )?(?:review|comment on|discuss|turn to)\b"
+    r"|^what follows\b"
+    r"|\b(?:is|are) (?:described|explained|discussed|documented|covered) in (?:the )?(?:section|chapter|appendix)\b"
     r"|^here(?:['\u2019]s| is| are)\b[^\n:]*+$|^(?:imagine|picture|suppose|think of|introducing|welcome to)\b"
     r"|^(?:to|for|if you)\b[^.,;:]{2,100}, (?:please )?(?:see|refer to|consult|check|read)\b"
     r"|\bthe (?:section|chapter|appendix|page) (?:called|titled|named|on|about)\b"
@@ -318,7 +322,9 @@ def defines(subject: AbstractSet[str], text: str, source: str) -> float:
     # "A trait object points to both": whatever it does tells what it is.
     opening = [word for word in words(text)[: len(subject) + 3] if word not in _ARTICLES]
     first = [word for word in opening if stem(word) in subject or stem(word) not in _KINDS][: len(subject) + 1]
-    if {stem(word) for word in first[:-1]} == subject and _DOES.fullmatch(first[-1]):
+    is_subject = {stem(word) for word in first[:-1]} == subject
+    # "tar --lists" is a command.
+    if is_subject and _DOES.fullmatch(first[-1]) and f" {first[-1]} " in text:
         return 0.7
     terms = [*_TERM.finditer(source), *_INTRODUCED.finditer(text)]
     if any(subject == _stems(match["term"], subject) for match in terms):

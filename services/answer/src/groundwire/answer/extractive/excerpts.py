@@ -300,7 +300,10 @@ class _Reader:
                 case BlockKind.CODE:
                     # Of the tabs for several systems the first one comes with what introduces all.
                     follows = index > 0 and self.items[index - 1].kind is BlockKind.CODE
-                    found += (replace(each, leans=follows) for each in self._code(item))
+                    found += (
+                        replace(each, leans=follows or (each.start < item.start and _leans(each.text)))
+                        for each in self._code(item)
+                    )
                     self._antecedent = self._lead_in = None
                 case BlockKind.LIST_ITEM:
                     while following < len(self.items) and self.items[following].kind is BlockKind.LIST_ITEM:

@@ -88,8 +88,8 @@ _PURPOSE = re.compile(
     r"^(?:(?:in order )?to|if you (?:want|need|wish|would like) to|when you (?:want|need) to) ([^,.;:]{2,80})[,:]",
     re.IGNORECASE,
 )
-_NOUN_PHRASE = re.compile(r"an? ", re.IGNORECASE)
-_NOUN_PHRASE_OR_VERB = re.compile(r"an? |[a-z]+[a-rt-z]s ", re.IGNORECASE)
+_NOUN_PHRASE = re.compile(r"(?:(?:this|it) is (?:an?|the)|an?) ", re.IGNORECASE)
+_NOUN_PHRASE_OR_VERB = re.compile(rf"{_NOUN_PHRASE.pattern}|[a-z]+[a-rt-z]s ", re.IGNORECASE)
 _DOES = re.compile(r"\bwhat do(?:es)? .* do\W*$", re.IGNORECASE)
 _SELF = re.compile(r"\b(?:I|me|my|mine|we|(?-i:us)|our|ours)\b", re.IGNORECASE)
 # What stands in front of a cell of a wide row: "Range: -32768 to +32767; Size: 2 bytes".
@@ -235,7 +235,8 @@ def _parts(
     says_what = _NOUN_PHRASE if _DOES.search(question.text) is None else _NOUN_PHRASE_OR_VERB
     # The reference of a setting or function says of it what it is without repeating the name.
     is_reference = REFERENCE.fullmatch(excerpt.heading) is not None
-    if excerpt.opens and is_named_above and (is_reference or says_what.match(excerpt.text)):
+    is_below_name = excerpt.opens and is_named_above and (is_reference or says_what.match(excerpt.text) is not None)
+    if is_below_name:
         definition = max(definition, BELOW_ITS_NAME)
     # What one of two things is sets it apart from the other as well as "unlike" does.
     is_contrast = bool(question.sides) and definition >= INTRODUCED_AS_TERM
@@ -255,7 +256,7 @@ def _parts(
         "reason": match * (question.kind is QuestionKind.REASON),
         "definition": definition,
         "purpose": covered(weights, question.stems_of(purpose[1])) if purpose else 0.0,
-        "leaning": float(excerpt.leans),
+        "leaning": float(excerpt.leans and not is_below_name),
         "joined": float(excerpt.is_joined),
         "announcement": float(is_announcement(excerpt.text) and not (excerpt.is_whole or _is_named(question, passage))),
         "note_of_change": float(is_note_of_change(question, excerpt.heading, passage.section_heading, passage.chapter)),

@@ -5,7 +5,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice, pairwise
+from itertools import accumulate, islice, pairwise
 from typing import TypeVar
 
 from groundwire.ingest.chunking.cuts import Heading
@@ -194,6 +194,7 @@ def with_whole_words(pages: Sequence[str]) -> list[str]:
 
 _Range = TypeVar("_Range", PageSpan, Heading)
 _LINE_BELOW_ANOTHER = re.compile(r"[^\n]\n[^\n]")
+_LINE_END = re.compile(r"(?<![ \t])[ \t]*+\n\s*+")
 # Searching for thousands of titles on one huge page would take minutes.
 _MOST_SEARCHED_CHARS = 200_000_000
 
@@ -228,20 +229,30 @@ def find_headings(text: str, pages: Sequence[PageSpan], bookmarks: Sequence[Book
 def set_apart(
     text: str, pages: Sequence[PageSpan], headings: Sequence[Heading]
 ) -> tuple[str, tuple[PageSpan, ...], tuple[Heading, ...]]:
-    """Return text, pages and headings with a blank line before and after each heading, as other formats have them.
+    """Return text, pages and headings with each heading on one line between blank lines, as other formats have them.
 
-    Without it a heading and the paragraph below it read as one sentence.
+    Without the blank lines a heading and the paragraph below it read as one sentence.
     """
     lines = sorted({start for each in headings for start in (each.start, each.end + 1)})
-    breaks = [start for start in lines if start > 1 and _LINE_BELOW_ANOTHER.match(text, start - 2) is not None]
-    parts = [text[start:end] for start, end in pairwise([0, *breaks, len(text)])]
+    breaks = [(start, start, "\n") for start in lines if start > 1 and _LINE_BELOW_ANOTHER.match(text, start - 2)]
+    inside = [(*gap.span(), " ") for each in headings for gap in _LINE_END.finditer(text, each.start, each.end)]
+    edits = sorted([*breaks, *inside])
+    parts, end = list[str](), 0
+    for start, after, new in edits:
+        parts += text[end:start], new
+        end = after
+    starts, ends = [start for start, *_ in edits], [after for _, after, _ in edits]
+    # How much longer the text is behind each edit.
+    longer = [0, *accumulate(len(new) - (after - start) for start, after, new in edits)]
 
     def moved(each: _Range) -> _Range:
-        return replace(
-            each, start=each.start + bisect_right(breaks, each.start), end=each.end + bisect_left(breaks, each.end)
+        start, end = (
+            each.start + longer[bisect_right(ends, each.start)],
+            each.end + longer[bisect_left(starts, each.end)],
         )
+        return replace(each, start=start, end=end)
 
-    return "\n".join(parts), tuple(map(moved, pages)), tuple(map(moved, headings))
+    return "".join([*parts, text[end:]]), tuple(map(moved, pages)), tuple(map(moved, headings))
 
 
 def _title_line(title: str, number: str = "") -> re.Pattern[str]:
