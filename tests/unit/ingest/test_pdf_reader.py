@@ -7,7 +7,7 @@ import pytest
 
 from groundwire.ingest.parsing import pdf_structure
 from groundwire.ingest.parsing.pdf_reader import read_pdf
-from groundwire.ingest.parsing.pdf_structure import Bookmark, find_headings
+from groundwire.ingest.parsing.pdf_structure import Bookmark, find_headings, without_running_lines
 from groundwire.ingest.parsing.source_text import ReadingLimits, SourceText, SourceWarning
 from groundwire.kernel.document_errors import (
     DocumentLimitError,
@@ -286,6 +286,30 @@ def test_a_header_of_two_titles_needs_no_number() -> None:
         page.replace("CHAPTER 1. ", "").replace(" 1.1.", "").replace(" 1.2.", "").replace(" 1.3.", "") for page in pages
     ]
     assert "THE SEA TIDES\n" in read(make_pdf(pages, bookmarks=bookmarks)).text
+
+
+def test_dots_at_the_end_of_a_header_stand_for_the_rest_of_a_title() -> None:
+    said = ["The moon pulls at the", "sea, which then", "rises and", "falls."]
+    titles = ["What are tides?", "What are waves?", "Why is there foam?", "Wherefrom is rain?"]
+    cut = ["WHAT ARE ...", "WHAT ARE WA...", "WHY IS ...", "WHEREFROM IS RAIN?"]
+    pages = ["\n".join(["The sea of the north", *titles])]
+    pages += [f"1. THE SEA OF ... 1.{n}. {each}\n{text}" for n, (each, text) in enumerate(zip(cut, said, strict=True))]
+    pages = [page.replace("...", "\u2026") for page in pages]
+    bookmarks = [Bookmark(0, "The sea of the north", 0), *(Bookmark(1, title, 0) for title in titles)]
+    named = {(each.page_index, each.title) for each in bookmarks}
+    assert without_running_lines(pages, named)[1:] == said
+    # Neither dots alone nor other words name a title.
+    for header in ("\u2026", "ON THE SEA\u2026", "THE SEA OF\u2026 OF"):
+        other = [pages[0], *(f"{header} 1.1. {header}\n{text} {text}" for text in said)]
+        assert without_running_lines(other, named)[1].startswith(header), header
+
+
+def test_code_that_goes_on_on_another_page_has_no_notes_of_it() -> None:
+    pages = [
+        "wake(owl)\n(continues on next page)",
+        "(continued from previous page)\nfeed(owl)\n(continues on next page) of",
+    ]
+    assert without_running_lines(pages) == ["wake(owl)\n", "feed(owl)\n(continues on next page) of"]
 
 
 def test_two_pages_with_two_numbers_have_no_header() -> None:

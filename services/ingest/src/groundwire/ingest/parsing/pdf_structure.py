@@ -3,7 +3,7 @@
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, islice, pairwise
 from typing import TypeVar
@@ -39,6 +39,8 @@ _PAGE_NUMBER = re.compile(
     r"[^\w\n]*+(?:(?:page|seite|p[\u00e1a]gina|p)\b[^\w\n]*+)?\n(?:\W*+(?:(?:of|von|de|di)\b)?\W*+\d++)?\W*+",
     re.IGNORECASE,
 )
+# What Sphinx prints where code goes on on another page.
+_CONTINUATION = re.compile(r"^\((?:continues on next|continued from previous) page\)$\n?", re.MULTILINE)
 # Lines of tables and code.
 _MARKS = ("|", "```")
 # A line of words whose number grows with the pages may also be a heading: "Day 12".
@@ -56,15 +58,14 @@ _FIRST_ALIKE = str.maketrans({sign: signs[0] for signs in _ALIKE for sign in sig
 
 
 def without_running_lines(pages: Sequence[str], titles: Collection[tuple[int, str]] = ()) -> list[str]:
-    """Return the texts of pages without headers and footers, which would stand in the middle of sentences.
+    """Return the texts of pages without headers and footers, which would stand in the middle of sentences and code.
 
     What they say stays once, at the top of their first page, unless it is no more than a number and titles of
     bookmarks. No page loses all of its text, and none the title of a bookmark: `titles` has them with the index of
     their page.
     """
-    own: dict[str, set[int]] = defaultdict(set)
-    for page, title in titles:
-        own[bare_title(title)].add(page)
+    own = _Titles(titles)
+    pages = [_CONTINUATION.sub("", page) for page in pages]
     lines = [[line for line in page.split("\n") if line.strip()] for page in pages]
     # The pages of each line that stands in the same place from the top or the bottom; one with a number also as what is
     # around that, with its distance from the number of the page.
@@ -112,18 +113,37 @@ def without_running_lines(pages: Sequence[str], titles: Collection[tuple[int, st
     return shown
 
 
-def _readings(
-    texts: Sequence[str], place: int, page: int, own: Mapping[str, Container[int]]
-) -> Iterable[tuple[str, int]]:
+class _Titles:
+    """The titles of bookmarks as `bare_title` returns them, with the indexes of their pages."""
+
+    def __init__(self, titles: Collection[tuple[int, str]]) -> None:
+        self.pages: dict[str, set[int]] = defaultdict(set)
+        for page, title in titles:
+            self.pages[bare_title(title)].add(page)
+        self._in_order = sorted(self.pages)
+
+    def named(self, plain: str) -> str | None:
+        """Return the title that a plain one names, of which dots at its end may stand for the rest; None for others."""
+        bare = _without_numbers(plain)
+        if bare in self.pages:
+            return bare
+        begun = bare.removesuffix("\u2026").rstrip()
+        if begun in {bare, ""}:
+            return None
+        following = self._in_order[bisect_left(self._in_order, begun) :][:1]
+        return next((title for title in following if title.startswith(begun)), None)
+
+
+def _readings(texts: Sequence[str], place: int, page: int, own: _Titles) -> Iterable[tuple[str, int]]:
     """Return a line, and for each of its numbers what is around it, with the distance from the number of the page.
 
-    Of a header that says titles of bookmarks, nothing is around its number. `own` has the pages of each title.
+    Of a header that says titles of bookmarks, nothing is around its number.
     """
     line = texts[place].strip()
     headers = list(_headers(line, page, own))
     others = [other for index, other in enumerate(texts) if index != place] if headers else []
     # A heading on its own page may look the same: "2 Waves" on page 2.
-    titles = [title for named, *_ in headers for title in named if page in own[title]]
+    titles = [title for named, *_ in headers for title in named if page in own.pages[title]]
     if headers and all(title in map(bare_title, others) for title in titles):
         return dict.fromkeys((around, distance) for _, around, distance in headers)
     numbers = () if line.endswith((".", "!", "?")) else _NUMBER.finditer(line)
@@ -131,21 +151,21 @@ def _readings(
     return [(line, 0), *around]
 
 
-def _headers(line: str, page: int, named: Collection[str]) -> Iterator[tuple[Sequence[str], str, int]]:
+def _headers(line: str, page: int, own: _Titles) -> Iterator[tuple[Sequence[str], str, int]]:
     """Yield how a line reads as the title of a bookmark and a number, or as two titles with or without one.
 
     Each is the titles, what counts as standing around the number, and its distance from the number of the page.
     """
-    plain = plain_title(line) if named else ""
+    plain = plain_title(line) if own.pages else ""
     matches = _NUMBER_BEFORE.fullmatch(plain), _NUMBER_BEHIND.fullmatch(plain)
     numbered = [(match["said"], "\n", int(match["number"]) - page) for match in matches if match is not None]
     for said, around, distance in [*numbered, (plain, "\n\n", 0)]:
-        if around == "\n" and _without_numbers(said) in named:
-            yield [_without_numbers(said)], around, distance
+        if around == "\n" and (title := own.named(said)):
+            yield [title], around, distance
         for gap in islice(_GAP_BEFORE_NUMBER.finditer(said), _MOST_GAPS):
-            titles = _without_numbers(said[: gap.start()]), _without_numbers(said[gap.end() :])
-            if all(title in named for title in titles):
-                yield titles, around, distance
+            one, other = own.named(said[: gap.start()]), own.named(said[gap.end() :])
+            if one and other:
+                yield [one, other], around, distance
 
 
 def bare_title(title: str) -> str:
