@@ -19,7 +19,7 @@ _DIGITS, _MOST_DIGITS = "0123456789", 4
 _TITLE_CHARS = range(2, 151)
 _NUMBER = re.compile(r"(?:\d{1,3}|[A-Z])(?:\.\d{1,3}){0,5}\.?(?=\s)")
 # Fewer entries are no contents, nor are those of which fewer lead to their titles: in all, and on a page without dots.
-_FEWEST_ENTRIES, _FEWEST_LEADING = 5, 3
+_FEWEST_ENTRIES, _FEWEST_CONFIRMED = 5, 3
 # Searching for thousands of titles on one huge page would take minutes.
 _MOST_SEARCHED_CHARS = 1_000_000_000
 # So many pages may stand before the one that has the number 1.
@@ -69,38 +69,37 @@ def find_contents(pages: Sequence[str]) -> PrintedContents:
     entries = [[*_entries(page)] for page in lines]
     targets = _Targets(pages, lines, entries)
     bookmarks: list[Bookmark] = []
-    shown: dict[int, set[str]] = {}
-    found = leads = 0
+    found: dict[int, set[str]] = {}
+    count = confirmed_count = 0
     for index, page in enumerate(entries):
-        leading = [entry for entry in page if targets.has_title(entry, index)]
-        if not leading:
+        confirmed = [entry for entry in page if targets.has_title(entry, index)]
+        if not confirmed:
             continue
-        led = {place for place, line in enumerate(lines[index]) if _has_leaders(line)}
-        first, last = leading[0].place, leading[-1].place
-        while first - 1 in led:
+        dotted = {place for place, line in enumerate(lines[index]) if _has_leaders(line)}
+        entry_lines = dotted | {entry.place for entry in confirmed}
+        first, last = confirmed[0].place, confirmed[-1].place
+        while first - 1 in dotted:
             first -= 1
-        while last + 1 in led:
+        while last + 1 in dotted:
             last += 1
-        listed = led | {entry.place for entry in leading}
-        is_growing = all(one.printed <= other.printed for one, other in pairwise(leading))
-        if 2 * sum(first <= place <= last for place in listed) <= last - first or not (
-            led or (is_growing and len(leading) >= _FEWEST_LEADING)
-        ):
+        is_mostly_entries = 2 * sum(first <= place <= last for place in entry_lines) > last - first
+        is_growing = all(one.printed <= other.printed for one, other in pairwise(confirmed))
+        if not is_mostly_entries or not (dotted or (is_growing and len(confirmed) >= _FEWEST_CONFIRMED)):
             continue
-        found, leads = found + len(listed), leads + len(leading)
+        count, confirmed_count = count + len(entry_lines), confirmed_count + len(confirmed)
         if first and _ABOVE_ENTRIES.fullmatch(lines[index][first - 1]):
             first -= 1
         # Beside entries are parts of long titles and the letters of an index; what stands between others may be text.
-        beside = {place + step for place in listed for step in (-1, 0, 1)}
-        shown[index] = {lines[index][place] for place in range(first, last + 1) if place in beside}
-        if led:
+        beside = {place + step for place in entry_lines for step in (-1, 0, 1)}
+        found[index] = {lines[index][place] for place in range(first, last + 1) if place in beside}
+        if dotted:
             bookmarks += [
                 _bookmark(entry, targets.page_of(entry))
                 for entry in page
-                if entry in leading or (entry.has_leaders and 0 <= targets.page_of(entry) < len(pages))
+                if entry in confirmed or (entry.has_leaders and 0 <= targets.page_of(entry) < len(pages))
             ]
-    is_enough = found >= _FEWEST_ENTRIES and leads >= _FEWEST_LEADING
-    return PrintedContents(bookmarks, shown) if is_enough else PrintedContents()
+    is_enough = count >= _FEWEST_ENTRIES and confirmed_count >= _FEWEST_CONFIRMED
+    return PrintedContents(bookmarks, found) if is_enough else PrintedContents()
 
 
 class _Targets:
