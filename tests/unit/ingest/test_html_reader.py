@@ -112,6 +112,13 @@ def test_cells_of_several_rows_or_columns_keep_the_columns_apart() -> None:
     )
 
 
+def test_columns_that_are_empty_in_all_rows_are_no_columns() -> None:
+    note = "<table><tr><td rowspan=2><img src='note.png'><th>Note<tr><td>Owls hunt | by night.</table>"
+    assert text_of(note) == "Note\n\nOwls hunt | by night."
+    spaced = "<table><tr><th>Owl<th> <th>Fox<tr><td>vole<td>&nbsp;<td>mouse<tr><td><td><td>hare</table>"
+    assert text_of(spaced) == "| Owl | Fox |\n| --- | --- |\n| vole | mouse |\n|  | hare |"
+
+
 def test_tables_that_lay_out_a_page_are_none() -> None:
     data = "<table><tr><th>Fox<th>Owl<tr><td>mice<td>voles</table>"
     outer = f"<table><tr><td><h1>Tides</h1><p>One.<td>Two.<tr><td><div>Three.</div>{data}<p>Four.</table>"

@@ -48,7 +48,7 @@ _DEFAULTS = DocumentFields()
 _NAMES = tuple(each.name for each in fields(DocumentFields) if each.name != "metadata")
 
 
-READER_REVISIONS = {DocumentFormat.PDF: 3, DocumentFormat.DOCX: 2}
+READER_REVISIONS = {DocumentFormat.PDF: 3, DocumentFormat.DOCX: 2, DocumentFormat.HTML: 1}
 """How often what a reader makes of the same bytes has changed; a format that is not here has its first reader."""
 
 
@@ -232,9 +232,14 @@ class TextBuilder:
             self._verbatim.append(added)
 
     def table(self, rows: Sequence[Sequence[str]], *, has_header: bool) -> None:
-        """Add the rows of a table as Markdown, empty ones left out; what has one column only is no table."""
-        columns = max(map(len, rows), default=0)
-        filled = [[on_one_line(cell).replace("|", "\\|") for cell in row] for row in rows if any(map(str.strip, row))]
+        """Add a table as Markdown without empty rows and columns; what has one column only is no table."""
+        used = {column for row in rows for column, cell in enumerate(row) if cell.strip()}
+        columns = len(used)
+        filled = [
+            [on_one_line(cell).replace("|", "\\|") for column, cell in enumerate(row) if column in used]
+            for row in rows
+            if any(map(str.strip, row))
+        ]
         for number, row in enumerate(filled):
             if columns == 1 or sum(map(len, row)) > _MAX_ROW_CHARS:
                 for cell in row:
