@@ -100,6 +100,14 @@ def test_titles_of_several_lines_and_numbers_of_other_kinds_are_part_of_the_cont
     assert left("Contents", *contents, "Maps . . . . . . 3, 5", body=body) == ""
 
 
+def test_a_title_of_two_lines_is_one_heading() -> None:
+    contents = [*listed(), "1.2 Why it rains in the night", "and where . . . . . . 6", "Fog . . . . . . 6"]
+    header = "2 The sea"
+    found = find_contents(["\n".join([header, *contents]), *BODY, "1.2 Why it rains in the night\nand where\nFog"])
+    assert found.bookmarks[0] == Bookmark(0, "Tides", 1)
+    assert found.bookmarks[-2:] == [Bookmark(1, "Why it rains in the night and where", 6), Bookmark(0, "Fog", 6)]
+
+
 def test_lists_of_figures_lead_to_captions() -> None:
     body = [f"{title}\nFigure {number}: The {title.lower()} of a day at noon" for number, title in enumerate(TITLES, 1)]
     figures = [f"{number} The {title.lower()} of a day . . . . {number}" for number, title in enumerate(TITLES, 1)]

@@ -148,6 +148,7 @@ class _Targets:
 
 
 def _entries(lines: Sequence[str]) -> Iterator[_Entry]:
+    begun = ""  # a title that has its number on one line, and goes on to its page on the next
     for place, line in enumerate(lines):
         said = line.replace("|", " ").strip()
         before = said.rstrip(_DIGITS)
@@ -156,7 +157,12 @@ def _entries(lines: Sequence[str]) -> Iterator[_Entry]:
             title = title.rstrip(_FILLING)
         if before != title and 0 < len(said) - len(before) <= _MOST_DIGITS and len(title) in _TITLE_CHARS:
             has_leaders = LEADERS.search(before, len(title)) is not None
-            yield _Entry(place, on_one_line(title), int(said[len(before) :]), has_leaders)
+            whole = f"{begun} {title}" if has_leaders and begun and _NUMBER.match(title) is None else title
+            yield _Entry(place, on_one_line(whole), int(said[len(before) :]), has_leaders)
+            begun = ""
+        else:
+            # The first line of a page may be its header.
+            begun = line if place and _NUMBER.match(line) and not LEADERS.search(line) else ""
 
 
 def _has_leaders(line: str) -> bool:
