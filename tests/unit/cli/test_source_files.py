@@ -74,9 +74,16 @@ def test_what_is_not_taken_is_named_with_its_reason(folder: Path) -> None:
     ]
 
 
-def test_a_drawing_is_a_picture_although_it_is_text(folder: Path) -> None:
-    (folder / "plan.SVG").write_text("<svg></svg>")
-    assert SkippedFile("plan.SVG", SkipReason.UNSUPPORTED) in find_source_files([folder]).skipped
+@pytest.mark.parametrize("name", ["plan.SVG", "page.css", "page.xsl", "page.css.map", "page.min.js"])
+def test_what_only_shows_a_page_is_not_taken_although_it_is_text(folder: Path, name: str) -> None:
+    (folder / name).write_text("text")
+    assert SkippedFile(name, SkipReason.UNSUPPORTED) in find_source_files([folder]).skipped
+    assert [each.path for each in find_source_files([folder / name]).files] == [folder / name]
+
+
+def test_scripts_are_taken_as_other_code_is(folder: Path) -> None:
+    (folder / "owl.js").write_text("wake(owl)")
+    assert folder / "owl.js" in [each.path for each in find_source_files([folder]).files]
 
 
 def test_a_path_that_is_not_utf8_holds_nobody_up(tmp_path: Path) -> None:

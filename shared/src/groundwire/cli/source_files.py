@@ -14,6 +14,8 @@ from groundwire.kernel.errors import FieldViolation, InvalidRequestError, refuse
 _SUFFIXES = ".csv .docx .epub .htm .html .jsonl .markdown .md .ndjson .pdf .rst .text .tsv .txt .xhtml"
 SUFFIXES = frozenset(_SUFFIXES.split())
 """Files that are taken from a folder whatever is in them; a file that is named itself is always taken."""
+# What a saved page brings with it to be shown by, and a drawing: text that nobody reads.
+_OF_PAGES = (".css", ".map", ".min.js", ".svg", ".xsl", ".xslt")
 # Enough to tell texts from other files, however large the files of a folder are.
 _SNIFFED_BYTES = 4096
 # In bytes of UTF-8: the last character of the sniffed bytes may be incomplete.
@@ -214,8 +216,8 @@ def _usable(path: Path, source: str) -> SourceFile | UnusableFile:
 
 def _looks_readable(path: Path) -> bool:
     """Tell whether the content begins like PDF, DOCX, EPUB or text in UTF-8; the server decides."""
-    if path.suffix.lower() == ".svg":
-        return False  # a picture, although it is text
+    if path.name.lower().endswith(_OF_PAGES):
+        return False
     try:
         with path.open("rb") as file:
             head = file.read(_SNIFFED_BYTES)
