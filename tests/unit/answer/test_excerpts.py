@@ -650,6 +650,28 @@ def test_what_introduces_a_list_may_stand_in_the_chunk_before() -> None:
     assert whole.rest == ((second, 0, len(second.content)),)
 
 
+@pytest.mark.parametrize(
+    ("title", "heading"),
+    [
+        ("6.2.2. Waking owls", "Waking owls"),
+        ("3. Owls", "Owls"),
+        ("3.10 Owls", "3.10 Owls"),
+        ("1.2. (draft)", "1.2. (draft)"),
+    ],
+)
+def test_the_number_of_a_section_says_nothing(title: str, heading: str) -> None:
+    for markup in (Markup.MARKDOWN, Markup.BLOCKS):
+        (excerpt,) = _find(f"## {title}\n\nOwls wake up by night.", markup)
+        assert excerpt.heading == heading
+
+
+def test_an_address_alone_is_not_quoted_and_nothing_leans_on_it() -> None:
+    address = "\u2192 https://example.org/owls#night"
+    (excerpt,) = _find(f"{address}\n\nFor example, owls wake up by night.")
+    assert (excerpt.text, excerpt.leans) == ("For example, owls wake up by night.", True)
+    assert _texts(f"Owls are described at {address[2:]} and elsewhere.") != []
+
+
 def test_headings_of_a_wiki_are_headings() -> None:
     content = " = = Life = = \n\n = USS Owl ( 1861 ) = \n\n Owl was a ship .\n==Career==\nOwl sank in 1869 .\n"
     found = find_excerpts([make_passage(content)])

@@ -86,13 +86,16 @@ _NUMBER_WORDS = 4
 _HEADING_NUMBER = re.compile(
     r"(?:(?i:chapter|appendix|part|section)\s++[A-Z\d]++|[A-Z]?\d++|[A-Z](?=\.\d))(?:\.\d++)*+[.:]?\s++"
 )
+# "6.2.2. Installing", but not "3.10 New features" of a version.
+_SECTION_NUMBER = re.compile(r"\d++(?:\.\d++)*+\.\s++(?=[^\W\d])")
 _OPENS_LINE = frozenset("/$<\"'\u201c\u2018")
 _LONGEST_BREAK = 4
 """White space between two chunks that follow one another, in code points."""
 # Of headings only these are quoted: a version with its date.
 _RELEASE = re.compile(r"(?<![\w.])v?\d++(?:\.\d++)++\w{0,8}\b[^\n]{0,40}?\b(?:19|20)\d\d\b")
 _LINK = re.compile(r"\[[^\[\]]*+\]\([^()]*+\)")
-_URL = re.compile(r"[a-z]+://\S+")
+# An address alone, perhaps behind an arrow.
+_URL = re.compile(r"\W*+[a-z]+://\S+")
 _CAPTION = re.compile(r"(?:Figure|Fig\.|Listing|Table|Filename)\s*[\d:]", re.IGNORECASE)
 # A quote with `[1]` in it could not be told from the answer's own markers.
 _LIKE_A_MARKER = re.compile(r"\[\d+\]")
@@ -345,7 +348,8 @@ class _Reader:
         heading = "" if is_title else heading.strip("#= ")
         is_markdown = self.passage.markup is Markup.MARKDOWN
         self._heading = heading_text(heading) if is_markdown else plain_text(heading, self.passage.markup)
-        if self.passage.markup is Markup.NONE and (number := _HEADING_NUMBER.match(self._heading)) is not None:
+        numbers = _HEADING_NUMBER if self.passage.markup is Markup.NONE else _SECTION_NUMBER
+        if (number := numbers.match(self._heading)) is not None:
             self._heading = self._heading[number.end() :]
         if self._title and self._heading.endswith(":"):
             # "Job summary:" has its place below the title of the job.
