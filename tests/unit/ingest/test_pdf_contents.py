@@ -112,6 +112,8 @@ def test_lists_of_figures_lead_to_captions() -> None:
     body = [f"{title}\nFigure {number}: The {title.lower()} of a day at noon" for number, title in enumerate(TITLES, 1)]
     figures = [f"{number} The {title.lower()} of a day . . . . {number}" for number, title in enumerate(TITLES, 1)]
     assert left(*listed(), "List of Figures", *figures, body=body) == ""
+    assert left("List of Figures", *figures, body=body) == ""
+    assert left("Figures of the sea", *figures, body=body) == "Figures of the sea"
 
 
 def test_text_between_the_entries_of_an_index_stays() -> None:

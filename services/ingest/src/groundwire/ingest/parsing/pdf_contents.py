@@ -25,8 +25,8 @@ _MOST_SEARCHED_CHARS = 1_000_000_000
 # So many pages may stand before the one that has the number 1.
 _MOST_FRONT_PAGES = 40
 _ABOVE_ENTRIES = re.compile(
-    "(?:table of )?contents|inhalt(?:sverzeichnis)?|table des mati\u00e8res|sommaire|\u00edndice|contenido|indice"
-    "|sommario|sum\u00e1rio|inhoud(?:sopgave)?|\u76ee\\s?\u6b21|\u76ee\\s?\u5f55|\ubaa9\ucc28",
+    "(?:table of )?contents|list of \\w+|index|(?:inhalts|abbildungs|tabellen)verzeichnis|inhalt"
+    "|table des mati\u00e8res|sommaire|\u00edndice|contenido|indice|sommario|sum\u00e1rio|inhoud(?:sopgave)?|\u76ee\\s?\u6b21|\u76ee\\s?\u5f55|\ubaa9\ucc28",
     re.IGNORECASE,
 )
 
