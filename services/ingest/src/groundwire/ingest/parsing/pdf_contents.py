@@ -26,7 +26,8 @@ _MOST_SEARCHED_CHARS = 1_000_000_000
 _MOST_FRONT_PAGES = 40
 _ABOVE_ENTRIES = re.compile(
     "(?:table of )?contents|list of \\w+|index|(?:inhalts|abbildungs|tabellen)verzeichnis|inhalt"
-    "|table des mati\u00e8res|sommaire|\u00edndice|contenido|indice|sommario|sum\u00e1rio|inhoud(?:sopgave)?|\u76ee\\s?\u6b21|\u76ee\\s?\u5f55|\ubaa9\ucc28",
+    "|table des mati\u00e8res|sommaire|\u00edndice|contenido|indice|sommario|sum\u00e1rio"
+    "|inhoud(?:sopgave)?|\u76ee\\s?\u6b21|\u76ee\\s?\u5f55|\ubaa9\ucc28",
     re.IGNORECASE,
 )
 
