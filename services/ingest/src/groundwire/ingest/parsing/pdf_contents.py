@@ -97,7 +97,7 @@ def find_contents(pages: Sequence[str]) -> PrintedContents:
             bookmarks += [
                 _bookmark(entry, targets.page_of(entry))
                 for entry in page
-                if entry in confirmed or (entry.has_leaders and 0 <= targets.page_of(entry) < len(pages))
+                if entry.place in entry_lines and 0 <= targets.page_of(entry) < len(pages)
             ]
     is_enough = count >= _FEWEST_ENTRIES and confirmed_count >= _FEWEST_CONFIRMED
     return PrintedContents(bookmarks, found) if is_enough else PrintedContents()

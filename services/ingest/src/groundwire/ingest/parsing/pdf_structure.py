@@ -266,11 +266,8 @@ def set_apart(
     longer = [0, *accumulate(len(new) - (after - start) for start, after, new in edits)]
 
     def moved(each: _Range) -> _Range:
-        start, end = (
-            each.start + longer[bisect_right(ends, each.start)],
-            each.end + longer[bisect_left(starts, each.end)],
-        )
-        return replace(each, start=start, end=end)
+        at_start, at_end = longer[bisect_right(ends, each.start)], longer[bisect_left(starts, each.end)]
+        return replace(each, start=each.start + at_start, end=each.end + at_end)
 
     return "".join([*parts, text[end:]]), tuple(map(moved, pages)), tuple(map(moved, headings))
 
