@@ -83,15 +83,16 @@ def test_a_phrase_needs_its_words_side_by_side(catalog: Catalog, docs: Collectio
 @pytest.mark.requirement("T21")
 @pytest.mark.parametrize("text", AWKWARD)
 def test_no_user_text_is_an_operator_or_an_error(catalog: Catalog, docs: Collection, text: str) -> None:
-    _, pending = catalog.put(docs, make_draft("tide", "moon", "x of c1", "ops 306"))
+    contents = ("tide", "moon", "x of c1", "ops 306", "give -x")
+    _, pending = catalog.put(docs, make_draft(*contents))
     other = catalog.collections.create(make_collection("other"))
     catalog.put(other, make_draft("tide moon x c1 c2"))
     cut = IndexWords()
-    words = cut.of(text)
+    (words,) = cut.sought([text])
     expected = {
         number
-        for number, content in zip(pending.numbers, ("tide", "moon", "x of c1", "ops 306"), strict=True)
-        if words and f" {' '.join(words)} " in f" {' '.join(cut.of(content))} "
+        for number, content in zip(pending.numbers, cut.indexed(contents), strict=True)
+        if words and f" {' '.join(words)} " in f" {' '.join(content)} "
     }
     assert set(_found(catalog, text)) == expected
     assert set(_found(catalog, phrases=(text,))) == expected

@@ -146,7 +146,7 @@ async def test_what_another_document_says_of_the_same_name_has_it_too(workers: W
 
 async def test_what_is_said_of_a_setting_has_its_name_once(workers: Workers) -> None:
     content = "# MAX_OWLS\n\nDefault: 12 owls\n\nOwls are counted by default at night."
-    drafted = await _drafted(workers, "What is the default of MAX_OWLS?", content)
+    drafted = await _drafted(workers, "What default has MAX_OWLS?", content)
     assert [each.text for each in drafted] == ["MAX_OWLS: Default: 12 owls", "Owls are counted by default at night."]
     assert [[source.quote for source in each.sources] for each in drafted] == [
         ["Default: 12 owls", "# MAX_OWLS"],

@@ -245,6 +245,12 @@ def test_columns_beyond_the_second_are_named() -> None:
     assert other.text == "Setting a|b: Unit: none of them"
 
 
+def test_a_row_that_repeats_its_name_says_nothing() -> None:
+    rows = _texts("| Action | Key | Text |\n|---|---|---|\n| Move owl |  | Move owl |\n| Feed owl | F | Feed owl |\n")
+    assert "Action Feed owl: Key: F; Text: Feed owl" in rows
+    assert not any(each.startswith("Action Move") for each in rows)
+
+
 def test_the_sentence_of_a_wide_row_comes_before_its_other_cells() -> None:
     row, other = _find("| FULL | ABORTED | – | The den has no room. |\n| EMPTY | OK | no | none |\n")
     assert row.text == "FULL: The den has no room. (ABORTED)"

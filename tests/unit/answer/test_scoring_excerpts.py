@@ -3,7 +3,13 @@
 import pytest
 
 from groundwire.answer.evidence import Markup
-from groundwire.answer.extractive.cues import BELOW_ITS_NAME, definition_match, has_amount, kind_match
+from groundwire.answer.extractive.cues import (
+    BELOW_ITS_NAME,
+    definition_match,
+    has_amount,
+    is_announcement,
+    kind_match,
+)
 from groundwire.answer.extractive.excerpts import Excerpt, find_excerpts
 from groundwire.answer.extractive.generator import candidates
 from groundwire.answer.extractive.scoring import (
@@ -392,6 +398,54 @@ def test_a_row_answers_by_the_cell_that_is_asked_for() -> None:
     assert not _has_asked_cell(read_question("What are owls for?"), "Animal Owl: Size: 1 foot; Range: the barn")
 
 
+def test_what_something_is_by_default_is_said_of_what_is_set() -> None:
+    other = "Sets the default lifetime of a renewed ticket of a realm."
+    asked = "Sets the lifetime of a ticket. The default is one day."
+    assert _best("What is the default ticket lifetime?", other, asked) == asked
+
+
+def test_when_to_do_something_is_answered_by_a_list_of_cases() -> None:
+    cases = "Use a box in these cases:\n\n- The size of a value is unknown.\n- Much data is moved."
+    assert _best("When should I use a box?", "A box is easy to use.", cases) == cases.replace(":\n", ":")
+
+
+def test_an_abbreviation_stands_for_what_it_is_short_for() -> None:
+    best = "The “Night Owl Watch” (NOW) counts birds."
+    assert _best("What is NOW?", "NOW messages are shown by selecting the NOW marker.", best) == best
+    text = "The Night Owl Watch (NOW) is a club."
+    assert definition_match(read_question("What is NOW?"), text, text) == 1.0
+    assert definition_match(read_question("What is the Night Owl Watch?"), text, text) == 1.0
+    assert definition_match(read_question("What is NOW?"), "The Grey Fox Den (NOW) is a club.", "") == 0.0
+
+
+def test_a_list_of_what_something_offers_holds_no_steps() -> None:
+    steps = "# Feeding owls\n\nFor owls:\n\n- Open the cage of the owls.\n- Put mice into it."
+    offers = "# Feeding owls\n\nThe owl feeder:\n\n- Its cage for the owls is big.\n- Mice for it come by mail."
+    for content, is_answer in ((steps, True), (offers, False)):
+        question = read_question("How do I feed owls?")
+        (whole,) = (each for each in find_excerpts([make_passage(content)]) if each.is_whole)
+        (scored,) = score_excerpts(question, [whole], [0.5])
+        assert (scored.score > 0.8) is is_answer
+
+
+def test_a_tip_does_not_say_what_is_so() -> None:
+    tip, said = "Be sure to ask if owls eat mice.", "Owls eat mice in most winters."
+    assert _best("Do owls eat mice?", tip, said) == said
+    assert _best("How do I ask if owls eat mice?", tip, said) == tip
+
+
+def test_a_condition_of_a_step_announces_nothing() -> None:
+    assert not is_announcement("Before placing the owl, you can rotate it.")
+    assert is_announcement("Before diving into owls, consider foxes.")
+
+
+def test_a_keyword_is_explained_by_what_it_only_does() -> None:
+    text = "The den keyword only gives access to a hole."
+    assert definition_match(read_question("What does den do?"), text, text) == 0.7
+    text = "Using den to sleep is not wrong."
+    assert definition_match(read_question("What does den do?"), text, text) == 0.3
+
+
 def test_a_person_beats_a_sentence_without_one() -> None:
     text = "Somebody founded the company here. In 1999 Ada founded the company."
     assert _best("Who founded the company?", text) == "In 1999 Ada founded the company."
@@ -578,6 +632,9 @@ def test_how_far_a_sentence_defines(better: str, worse: str) -> None:
         ("How do I feed owls?", "You can feed owls."),
         ("How do owls differ from foxes?", "Owls are different from foxes."),
         ("How do owls differ from foxes?", "There are three differences."),
+        ("When should I feed owls?", "Feed owls if they are hungry."),
+        ("When should I feed owls?", "Feeding owls is recommended in these cases:"),
+        ("When should I feed owls?", "Feed owls at night."),
     ],
 )
 def test_what_a_kind_of_question_asks_for_is_known_by_its_form(question: str, text: str) -> None:

@@ -34,6 +34,8 @@ from groundwire.retrieve.queries import parse_query
         ("", []),
         ("!?", []),
         ("the the", ["the", "the"]),
+        ("She wrote what was written", ["she", "write", "what", "wa", "write"]),
+        ("Found: the founder founded it", ["find", "the", "founder", "found", "it"]),
     ],
 )
 def test_texts_are_cut_into_folded_words(text: str, words: list[str]) -> None:

@@ -240,6 +240,8 @@ def test_bookmarks_lead_on_and_long_titles_are_cut() -> None:
 def test_a_page_goes_on_only_with_a_small_letter() -> None:
     assert read(make_pdf(["Of the sea", "Tides rise"])).text == "Of the sea\n\nTides rise"
     assert read(make_pdf(["Of the sea", "and of tides"])).text == "Of the sea\nand of tides"
+    assert read(make_pdf(["See https://tides.", "example/sea"])).text == "See https://tides.\nexample/sea"
+    assert read(make_pdf(["Of the sea.", "example/sea"])).text == "Of the sea.\n\nexample/sea"
 
 
 def test_a_title_that_a_bookmark_names_stays_on_its_page() -> None:

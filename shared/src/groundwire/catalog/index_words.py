@@ -12,9 +12,9 @@ from itertools import chain, islice
 
 import pysqlite3
 
-from groundwire.kernel.words import is_accent, is_pair, signed_words, split_words
+from groundwire.kernel.words import base_form, is_accent, is_pair, signed_words, split_words
 
-WORD_RULES = 3
+WORD_RULES = 4
 """Raise it with every change of what a text is cut into: indexes that were written by other rules are renewed."""
 RULES_COUNTER = "word_rules"
 """Counter of a catalog: by which rules all its indexes were written; absent until those of 0.1.0 are renewed."""
@@ -88,11 +88,12 @@ class IndexWords:
             )
             connection.execute("CREATE VIRTUAL TABLE found USING fts5vocab (given, instance)")
             self._of_thread.connection = connection
-        # As queries see them: Unicode's folding makes ß ss, where SQLite folds one letter to one. What is no letter or
-        # digit becomes a space, because SQLite takes every sign that is younger than its tables for a letter.
+        # Irregular forms before Porter, whose stem of "founded" is "found", the past of "find". Folded as queries see
+        # them: Unicode makes ß ss, where SQLite folds one letter to one. What is no letter or digit becomes a space,
+        # because SQLite takes every sign that is younger than its tables for a letter.
         folded = (
             run if run.isascii() else "".join(each if each.isalnum() or is_accent(each) else " " for each in run)
-            for run in map(str.casefold, runs)
+            for run in map(base_form, map(str.casefold, runs))
         )
         # Rolled back at the end, which empties the table for the next call without deleting rows.
         connection.execute("BEGIN")

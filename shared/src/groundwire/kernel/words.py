@@ -26,6 +26,16 @@ _HAS_WIDE = re.compile("[\uff01-\uff5e]")
 _JOINED = re.compile(r"(?<![\w&])[^\W_]{1,20}(?:&[^\W_]{1,20}){1,3}(?![\w&])")
 _TRAILED = re.compile(r"(?<!\w)[A-Za-z][A-Za-z0-9]{0,20}(?:\+\+(?!\+)|#(?![\w#]))")
 _LED = re.compile(r"(?:^|(?<=[\s(\[\"'`\u201c\u2018]))\.[A-Za-z][^\W_]{1,20}")
+# Operators, options of a letter and variables: `->`, `-e`, `$@`, `$in`. Of a single sign only what is quoted or
+# called an operator, since bullets and the question marks of French stand alone as well.
+_SIGN, _CLOSING = r"[!#$%&*+\-/:<=>?@\\^|~]", r"[\s)\]`\"'\u2019\u201d.,;:?]"
+_OPERATOR = re.compile(
+    rf"{_SIGN}(?:(?<=[\s(\[`\"'\u2018\u201c].)|(?<=^.))"
+    rf"(?:(?<=-)[A-Za-z](?={_CLOSING}|$)|(?<=\$)(?:[!#$*?@](?!\w)|\w{{1,30}})|{_SIGN}{{1,2}}(?={_CLOSING}|$)"
+    rf"|(?<=[`'\"\u2018\u201c].)(?=[`'\"\u2019\u201d])|(?= operator)|(?<=^.)$)"
+)
+_RULES = frozenset({"--", "---", "##", "###", "===", "***", "~~~", "^^^", "+++"})
+"""Dashes, marks of headings and lines: no operators."""
 
 
 def split_words(text: str, word: re.Pattern[str] = _WORD) -> list[str]:
@@ -74,8 +84,9 @@ def without_pairs(text: str) -> str:
 
 
 def signed_words(text: str) -> list[str]:
-    """Return the words of a text that are others, or none, without their signs: C++, C#, .NET, AT&T; in lower case.
+    """Return what a text has that is another word, or none, without its signs, in lower case.
 
+    That is C++, C#, .NET and AT&T, operators such as `->` and `$?`, and options of a single letter such as `-e`.
     `split_words` has their letters as well; these come on top of them.
     """
     words: list[str] = []
@@ -85,6 +96,7 @@ def signed_words(text: str) -> list[str]:
         words += _TRAILED.findall(text)
     if "." in text:
         words += _LED.findall(text)
+    words += (each for each in _OPERATOR.findall(text) if each not in _RULES)
     return [each.casefold() for each in words]
 
 
@@ -124,6 +136,14 @@ def content_stems(text: str) -> list[str]:
     return [stem(word) for word in words(text) if word not in FUNCTION_WORDS]
 
 
+def base_form(word: str) -> str:
+    """Return the base of an irregular English form: `wrote` and `written` are `write`, `children` is `child`.
+
+    The word is expected in lower case; any other comes back as it is.
+    """
+    return _BASE_OF.get(word, word)
+
+
 @lru_cache(maxsize=65536)
 def stem(word: str) -> str:
     """Return a word without its common English endings; other languages pass nearly unchanged.
@@ -132,8 +152,7 @@ def stem(word: str) -> str:
     with -ed, -ing and -ly added; words of up to 3 letters stay, and so does what would be left without a vowel.
     Irregular forms become their base first: `begun` and `began` are `begin`, `children` `child`, `6th` is `6`.
     """
-    word = word.removesuffix("'s")
-    word = _BASE_OF.get(word, word)
+    word = base_form(word.removesuffix("'s"))
     if ordinal := _ORDINAL.fullmatch(word):
         return ordinal[1]
     for ending, replacement, kept in _ENDINGS:

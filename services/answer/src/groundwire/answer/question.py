@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from enum import StrEnum
 
 from groundwire.answer.grounding.similarity_scale import AS_IS, SimilarityScale
-from groundwire.kernel.words import FUNCTION_WORDS, NEGATION, content_stems, stem, words
+from groundwire.kernel.words import FUNCTION_WORDS, NEGATION, content_stems, signed_words, stem, words
 
 
 class QuestionKind(StrEnum):
@@ -16,6 +16,7 @@ class QuestionKind(StrEnum):
     DEFINITION = "definition"
     PROCEDURE = "procedure"
     REASON = "reason"
+    OCCASION = "occasion"
     PERSON = "person"
     TIME = "time"
     PLACE = "place"
@@ -31,6 +32,7 @@ EXPLAINED = frozenset(
         QuestionKind.DEFINITION,
         QuestionKind.PROCEDURE,
         QuestionKind.REASON,
+        QuestionKind.OCCASION,
         QuestionKind.EXAMPLE,
         QuestionKind.COMPARISON,
         QuestionKind.OTHER,
@@ -120,6 +122,7 @@ _DONE = (
 _CUES = {
     QuestionKind.QUANTITY: rf"how (?:{_MEASURES})|{VERSION_ASKED}|{_MEASURE_ASKED}",
     QuestionKind.TIME: rf"when(?! should| would| to\b| is it)|(?:what|which) (?:{_TIMES})",
+    QuestionKind.OCCASION: r"when (?:should|would|to|is it)\b",
     QuestionKind.PERSON: r"who(?:m|se)?",
     QuestionKind.PLACE: rf"where|(?:what|which) (?:{_PLACES})",
     QuestionKind.REASON: r"why|how come|what (?:is|was|are|were) the (?:reasons?|causes?|purpose|point|motivation)"
@@ -169,14 +172,12 @@ _CODE = re.compile(
     r"|(?:which|what) command|the command|one-liner|show me)\b",
     re.IGNORECASE,
 )
-_SYMBOL = re.compile(r"(?![-\u2013\u2014&|*+\u2022]$)[^\w\s.,;:()\u2013\u2014\u2018-\u201f\u2026]{1,3}|[$@#]\w+")
 _PARTS_OF_LANGUAGES = "keyword|statement|operator|expression|loop|clause|block|modifier|builtin|command"
 # "The use keyword", and `use` or 'use' alone.
 _KEYWORD_NAMED = re.compile(rf"\b([a-z]{{2,8}}) (?:{_PARTS_OF_LANGUAGES})s?\b", re.IGNORECASE)
 _KEYWORD_MARKED = re.compile(
     r"(?<![\w`'])(?:``?|['\"\u2018\u201c])([a-z]{2,8})(?:``?|['\"\u2019\u201d])(?![\w'])", re.IGNORECASE
 )
-_AROUND_SYMBOLS = ".,;:()`\"'"
 _LONGEST_SUBJECT = 4
 _SHORTEST_SLIP = 5
 _LEAST_LIKENESS = 0.85
@@ -214,11 +215,12 @@ def read_question(text: str, vocabulary: AbstractSet[str] = frozenset()) -> Ques
     asked, compounds = _compounded(_COMPARISON.sub(" ", _ASKED_FOR.sub(" ", text)), vocabulary)
     stems = [_as_written(each, vocabulary) for each in content_stems(asked) if not (wants_code and each in _REQUESTS)]
     sides = _SIDES.search(text) if kind is QuestionKind.COMPARISON else None
-    stems_of_sides = [frozenset((*content_stems(each), *symbols(each))) for each in sides.groups()] if sides else []
+    compared = sides.groups() if sides else ()
+    stems_of_sides = [frozenset((*content_stems(each), *signed_words(each))) for each in compared]
     return Question(
         text=text,
         kind=kind,
-        stems=tuple(dict.fromkeys((*stems, *of_language, *symbols(text.rstrip(" ?"))))),
+        stems=tuple(dict.fromkeys((*stems, *of_language, *signed_words(text)))),
         subject=subject if kind is QuestionKind.DEFINITION else (),
         wants_code=wants_code,
         is_term=kind is QuestionKind.DEFINITION and _TERM.match(text) is not None,
@@ -231,11 +233,6 @@ def subject_asked_for(question: str) -> str | None:
     """Return what a question asks to be explained, such as `a slice` without its article; None for other questions."""
     match = None if _COMPARISON.search(question) else _SUBJECT.match(question)
     return match["subject"] if match else None
-
-
-def symbols(text: str) -> list[str]:
-    """Return the operators and names that are no words, in order: `@`, `~=`, `$in`; dashes and bullets are none."""
-    return [found[0] for token in text.split() if (found := _SYMBOL.fullmatch(token.strip(_AROUND_SYMBOLS)))]
 
 
 def keywords(text: str) -> list[str]:

@@ -39,6 +39,10 @@ _REQUIRED = [
 _AMOUNTS = [
     *_REQUIRED,
     (
+        re.compile(r"\bwhat(?:'s| is| are) the default\b", re.IGNORECASE),
+        re.compile(r"\bdefaults? (?:(?:values? )?(?:for \w+ )?(?:is|are|of)|to)\b|\bdefaults?: ", re.IGNORECASE),
+    ),
+    (
         re.compile(r"\bhow (?:long|soon|old)\b", re.IGNORECASE),
         re.compile(
             r"\b(?:\d[\d,.]*|an?|one|two|three|four|five|six|seven|eight|nine|ten|twelve|thirty|sixty|ninety)[ -]"
@@ -104,7 +108,13 @@ _CONTRAST = re.compile(
     r"|than|similar(?:ly)? to|both)\b",
     re.IGNORECASE,
 )
+_OCCASION = re.compile(
+    rf"{_TIME.pattern}|\b(?:if|whenever|unless|as soon as|situations?|recommended|appropriate|suitable|useful|best for"
+    r"|(?:intended|meant|good|suited) for|in (?:(?:most|all|some|many|such|these|which) )?cases?)\b",
+    re.IGNORECASE,
+)
 _EVIDENCE = {
+    QuestionKind.OCCASION: _OCCASION,
     QuestionKind.COMPARISON: _CONTRAST,
     QuestionKind.TIME: _TIME,
     QuestionKind.REASON: _REASON,
@@ -113,13 +123,14 @@ _EVIDENCE = {
 }
 _ANNOUNCEMENT = re.compile(
     r"\b(?:in|of) (?:this|the next|the previous|a later|the following) (?:chapter|section|part|appendix)|\bchapter \d"
-    r"|^this (?:appendix|chapter|section|document|page|part) (?:is|contains|describes|explains|covers|outlines"
-    r"|discusses|shows|introduces|lists|provides)\b|\b(?:section|chapter) (?:later|earlier)\b"
+    r"|^this (?:appendix|chapter|section|document|page|part) (?:is|(?:will )?(?:contain|describe|explain|cover|outline"
+    r"|discuss|show|introduce|list|provide)(?:e?s)?)\b|\b(?:section|chapter) (?:later|earlier)\b"
     r"|\b(?:we|you)['\u2019]ll (?:\w+ )?(?:see|learn|look|discuss|cover|talk|explore|use|write|build|create|define"
     r"|explain|describe|introduce|start|begin)"
     r"|^an? (?:\w+ ){0,2}(?:list|overview|summary|index|introduction|guide) (?:of|to)\b(?!.*\bis\b)"
     r"|^this is (?:an?|the) (?:list|overview|summary|index)\b"
-    r"|^before (?:we|\w+ing)\b|\bwe (?:\w+ly )?(?:review|comment on|discuss|turn to)\b"
+    r"|^before (?:we|(?:begin|continu|delv|div|discuss|explor|gett|go|jump|look|mov|proceed|start|turn)\w*ing)\b"
+    r"|\bwe (?:\w+ly )?(?:review|comment on|discuss|turn to)\b"
     r"|^what follows\b"
     r"|\b(?:is|are) (?:described|explained|discussed|documented|covered) in (?:the )?(?:section|chapter|appendix)\b"
     r"|^here(?:['\u2019]s| is| are)\b[^\n:]*+$|^(?:imagine|picture|suppose|think of|introducing|welcome to)\b"
@@ -146,6 +157,11 @@ _PLATITUDE = re.compile(
     r"|thank you)\b",
     re.IGNORECASE,
 )
+_TIP = re.compile(
+    r"(?:make sure|be (?:sure|aware)|ask|talk to|check|contact|consider|remember|don['\u2019]t forget"
+    r"|keep (?:in mind|track|your)|familiarize|speak (?:to|with)|consult|take advantage|here are (?:\w+ ){0,3}tips)\b",
+    re.IGNORECASE,
+)
 _DEFINING_VERB = re.compile(
     r"\b(?:(?P<copula>is|are|was|were)"
     r"(?= (?:an?|the|one|another|any|part|code|data|how|what|when|where|\w+ that|\w{3,} \w{3,}(?<!ou)s)\b)"
@@ -163,11 +179,14 @@ _PARTLY = re.compile(r"(?:almost all|nearly all|not all|most|many|some|several|(
 INTRODUCED_AS_TERM = 0.6
 BELOW_ITS_NAME = 0.8
 _INTRODUCED = re.compile(r"\b(?:called|named|known as|termed) (?:an? |the )?(?P<term>[^.,;:()]{2,60})")
+_ABBREVIATION = re.compile(r"[\s\"\u201d](?P<term>\([A-Z]{2,6}\))")
+_WORD = re.compile(r"[^\W_]+")
 # What opens so says something of the thing under a condition.
 _SUBORDINATE = re.compile(
     r"(?:while|if|when(?:ever)?|although|though|because|since|unless|as|where|once)\b", re.IGNORECASE
 )
 _DOES = re.compile(r"(?!is$|was$|has$|does$)[a-z]{2,}[a-rt-z]s")
+_ADVERB = re.compile(r"only|just|\w{3,}ly")
 _ARTICLES = frozenset({"a", "an", "the"})
 _ASIDE = re.compile(
     r"^\w+ly,? |, (?:the|an?|also|short for) [^,]{1,60},"
@@ -186,7 +205,7 @@ _PRAISE = re.compile(
 # "Be aware of the formulary, which is a list of medications"; the same with a dash; "Race conditions, in which …".
 _APPOSITION = re.compile(r"(?:, which (?:is|are|was|were) |\u2014)(?=(?:an?|the|any) )|, in which ")
 # "You can use the `only` option to …" tells what it does, and what it is for.
-_USED = re.compile(r"\b(?:use|using) (?:an? |the )?(?P<term>[^.,;:()]{2,60}?) (?:to|when|if|for)\b", re.IGNORECASE)
+_USED = re.compile(r"\buse (?:an? |the )?(?P<term>[^.,;:()]{2,60}?) (?:to|when|if|for)\b", re.IGNORECASE)
 _ASKS_FOR_USE = re.compile(r"\b(?:do|for)\W*$", re.IGNORECASE)
 # Words that say of what kind a thing is: "the match statement" for `match`, "the String type" for `String`.
 _KINDS = frozenset(
@@ -296,7 +315,7 @@ def is_name_of(heading: str, subject: AbstractSet[str]) -> bool:
 
 def defines(subject: AbstractSet[str], text: str, source: str) -> float:
     """Return how far a sentence defines a subject, given as stems; see `definition_match`."""
-    text = _TYPE_PARAMETER.sub("", text)
+    text = _with_abbreviation(subject, _TYPE_PARAMETER.sub("", text))
     verb = None if _SUBORDINATE.match(text) or _PARTLY.match(text) else _DEFINING_VERB.search(text)
     if verb is not None:
         front = _ASIDE.sub(" ", text[: verb.start()])
@@ -320,7 +339,8 @@ def defines(subject: AbstractSet[str], text: str, source: str) -> float:
     if any(_ends_with(subject, text[: each.start()]) for each in _APPOSITION.finditer(text)):
         return 0.7
     # "A trait object points to both": whatever it does tells what it is.
-    opening = [word for word in words(text)[: len(subject) + 3] if word not in _ARTICLES]
+    begun = words(text)[: len(subject) + 4]
+    opening = [word for word in begun if word not in _ARTICLES and not _ADVERB.fullmatch(word)]
     first = [word for word in opening if stem(word) in subject or stem(word) not in _KINDS][: len(subject) + 1]
     is_subject = {stem(word) for word in first[:-1]} == subject
     # "tar --lists" is a command.
@@ -330,6 +350,17 @@ def defines(subject: AbstractSet[str], text: str, source: str) -> float:
     if any(subject == _stems(match["term"], subject) for match in terms):
         return INTRODUCED_AS_TERM
     return 0.3 if subject <= {stem(word) for word in words(text)[: len(subject) + 1]} else 0.0
+
+
+def _with_abbreviation(subject: AbstractSet[str], text: str) -> str:
+    """Return the text with "the Electrical Rules Check (ERC) tool" as "the ERC tool" where ERC is the subject."""
+    for match in _ABBREVIATION.finditer(text):
+        term = match["term"][1:-1]
+        if {stem(term.casefold())} == subject:
+            long = [*_WORD.finditer(text, 0, match.start())][-len(term) :]
+            if "".join(each[0][0] for each in long).upper() == term:
+                return f"{text[: long[0].start()]}{term}{text[match.end() :]}"
+    return text
 
 
 def _ends_with(subject: AbstractSet[str], text: str) -> bool:
@@ -352,6 +383,16 @@ def _stems(text: str, subject: AbstractSet[str] = frozenset()) -> set[str]:
 def is_note_of_change(question: Question, *headings: str) -> bool:
     """Tell whether one of the headings is that of release notes, which say what changed, where that is not asked."""
     return any(_OF_CHANGES.fullmatch(each) for each in headings) and not _ASKS_FOR_CHANGES.search(question.text)
+
+
+def is_step(text: str) -> bool:
+    """Tell whether a text begins with what somebody is to do, as the items of instructions do."""
+    return _STEP.match(text) is not None
+
+
+def is_tip(text: str) -> bool:
+    """Tell whether a sentence advises somebody, which says little of what is so: `Be sure to ask your doctor`."""
+    return _TIP.match(text) is not None
 
 
 def is_announcement(text: str) -> bool:

@@ -12,13 +12,13 @@ from groundwire.answer.evidence import Markup, Passage
 from groundwire.answer.extractive.cues import LABEL, REFERENCE
 from groundwire.answer.extractive.weights import LABEL_WORDS
 from groundwire.answer.plain_text import TABLE_RULE, ends_sentence, plain_text, row_cells, row_text
-from groundwire.answer.question import keywords, symbols
+from groundwire.answer.question import keywords
 from groundwire.answer.summaries import without_hearsay
 from groundwire.kernel.markdown import read_markdown
 from groundwire.kernel.records import SOURCE_PREFIX
 from groundwire.kernel.restructured_text import read_rst
 from groundwire.kernel.sentences import QUESTION_MARKS, BlockKind, Sentence, heading_text, split_sentences
-from groundwire.kernel.words import content_stems, words
+from groundwire.kernel.words import content_stems, signed_words, words
 
 MIN_WORDS = 3
 MAX_CHARS = 700
@@ -72,7 +72,7 @@ class Excerpt:
         """Return the stems of its words that carry meaning, for a field with those that name what has it."""
         said = f"{self.field_of} {self.text}"
         source = self.passage.content[self.start : self.end]
-        return frozenset((*content_stems(said), *symbols(said), *keywords(source)))
+        return frozenset((*content_stems(said), *signed_words(source), *keywords(source)))
 
 
 _NUMBERED = re.compile(r"(?<!\d)(\d+)[.)][ \t]*+\Z")
@@ -158,6 +158,7 @@ _LEANS = re.compile(
     r"|consequently|in (?:other words|this (?:case|example|way)|that case|the same way|contrast|addition|fact)"
     r"|for (?:example|instance)|as (?:a result|such)|on the other hand|at (?:this|that) point|again|finally|next|now"
     r"|(?:\w+ ){1,3}(?:can|could|may|might|should|must|will|is|are) also"
+    r"|(?:the )?default(?: value)? is|defaults to"
     r"|another|both|which|the (?:latter|former)|one (?:of them|is)|the (?:first|second|third|other|others|same))\b",
     re.IGNORECASE,
 )
@@ -563,6 +564,9 @@ class _Reader:
         for start, end in lines[1:] if header else lines:
             cells = row_cells(self._content[start:end], self.passage.markup)
             if TABLE_RULE.fullmatch(self._content[start:end]) or not any(cells):
+                continue
+            # "Move: Move" says nothing.
+            if len(cells) > 1 and set(filter(None, cells)) == {cells[0]}:
                 continue
             if cells[0]:
                 first_column.append(cells[0])

@@ -19,6 +19,8 @@ from groundwire.answer.extractive.cues import (
     is_announcement,
     is_name_of,
     is_note_of_change,
+    is_step,
+    is_tip,
     kind_match,
 )
 from groundwire.answer.extractive.excerpts import MIN_WORDS, Excerpt
@@ -35,12 +37,12 @@ from groundwire.answer.extractive.weights import (
     TESTED_PASSAGES,
     UNLIKE_HEADING,
 )
-from groundwire.answer.question import EXPLAINED, Question, QuestionKind, keywords, symbols
+from groundwire.answer.question import EXPLAINED, Question, QuestionKind, keywords
 from groundwire.kernel.contradictions import contradiction
 from groundwire.kernel.facts import FactKind, lacking, read
 from groundwire.kernel.records import SOURCE_PREFIX
 from groundwire.kernel.sentences import BlockKind
-from groundwire.kernel.words import NEGATION, content_stems, stem, words
+from groundwire.kernel.words import NEGATION, content_stems, signed_words, stem, words
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,7 @@ _SELF = re.compile(r"\b(?:I|me|my|mine|we|(?-i:us)|our|ours)\b", re.IGNORECASE)
 _COLUMN = re.compile(r"(?:^|; |\()([^:;()]{1,40}): ")
 _SHOWN_BY_WORDS = frozenset({QuestionKind.EXAMPLE, QuestionKind.COMPARISON})
 _NAMED_KINDS = frozenset({QuestionKind.PERSON, QuestionKind.PLACE, QuestionKind.TIME})
+_ASKS_WHAT_IS_SO = frozenset({QuestionKind.ENUMERATION, QuestionKind.OTHER})
 _FACT_KINDS = _NAMED_KINDS | {QuestionKind.QUANTITY}
 
 
@@ -260,6 +263,7 @@ def _parts(
         "joined": float(excerpt.is_joined),
         "announcement": float(is_announcement(excerpt.text) and not (excerpt.is_whole or _is_named(question, passage))),
         "note_of_change": float(is_note_of_change(question, excerpt.heading, passage.section_heading, passage.chapter)),
+        "tip": float(question.kind in _ASKS_WHAT_IS_SO and is_tip(excerpt.text)),
         "unmet_negation": _unmet_negation(question, excerpt),
         "example": float(question.kind in _SHOWN_BY_WORDS and match > 0),
         "amount": float(has_amount(question, excerpt.text)),
@@ -296,12 +300,20 @@ def _form(question: Question, excerpt: Excerpt, headed: float, coverage: float) 
         case BlockKind.TABLE:
             return "asked_cell", float(_has_asked_cell(question, excerpt.text))
         case BlockKind.LIST_ITEM if excerpt.is_whole:
-            is_steps = question.kind is QuestionKind.PROCEDURE and (excerpt.opens or _NUMBERED.search(excerpt.text))
-            return ("whole_list", headed) if is_steps else ("unasked_list", 1.0)
+            is_asked = question.kind is QuestionKind.OCCASION or (
+                question.kind is QuestionKind.PROCEDURE and _lists_steps(excerpt)
+            )
+            return ("whole_list", headed) if is_asked else ("unasked_list", 1.0)
         case BlockKind.LIST_ITEM if question.kind in EXPLAINED and not excerpt.field_of:
             is_label = len(words(excerpt.text)) < LABEL_WORDS and not excerpt.text.endswith(".")
             return "unasked_label", float(is_label)
     return "", 0.0
+
+
+def _lists_steps(excerpt: Excerpt) -> bool:
+    """Tell whether a list is numbered, or opens its section with things to do rather than what something offers."""
+    items = [line.removeprefix("- ") for line in excerpt.text.splitlines() if line.startswith("- ")]
+    return bool(_NUMBERED.search(excerpt.text)) or (excerpt.opens and sum(map(is_step, items)) * 2 >= len(items))
 
 
 def _has_asked_cell(question: Question, row: str) -> bool:
@@ -454,7 +466,7 @@ class Support:
             for fact in missing
             if fact.kind is FactKind.NAME
         )
-        coverage = covered(self._weights, frozenset((*content_stems(around), *symbols(around), *keywords(around))))
+        coverage = covered(self._weights, frozenset((*content_stems(around), *signed_words(around), *keywords(around))))
         lacks_kind, is_prose = kind_match(question, text) < 0, item.excerpt.kind is BlockKind.PROSE
         rivals = [each.score for each in self.tested if not self._agree(each, item)]
         return {

@@ -37,6 +37,7 @@ class RankingWeights:
     unmet_negation: float = -0.2
     unasked_label: float = -0.2
     whole_list: float = 0.09
+    tip: float = -0.08
     unasked_list: float = -0.05
     unasked_column: float = -0.20
     asked_cell: float = 0.2

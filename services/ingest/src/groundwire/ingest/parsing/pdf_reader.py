@@ -353,7 +353,8 @@ def _joined(texts: Sequence[str]) -> tuple[str, tuple[PageSpan, ...]]:
 def _goes_on(before: str, after: str) -> bool:
     """Tell whether a sentence goes on from one text to the next."""
     said = before.rstrip()
-    return after.lstrip()[:1].islower() and (said[-1:].isalnum() or said.endswith(_GOES_ON))
+    is_address = "://" in said[said.rfind(" ") + 1 :]
+    return after.lstrip()[:1].islower() and (said[-1:].isalnum() or said.endswith(_GOES_ON) or is_address)
 
 
 _CODE = re.compile(r"^(`{3,}+)\n(?:.*+\n)*?\1$", re.MULTILINE)
