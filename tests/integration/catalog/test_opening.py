@@ -13,9 +13,11 @@ from pathlib import Path
 
 import pysqlite3
 import pytest
+from sqlalchemy.exc import OperationalError
 
 from groundwire.catalog import database as catalog_database
 from groundwire.catalog.database import Database, Limits
+from groundwire.catalog.dialects import interruptible
 from groundwire.catalog.sqlite import check_sqlite_version
 from groundwire.kernel.budget import Budget, bind_current_budget
 from groundwire.kernel.errors import (
@@ -350,3 +352,13 @@ print("alembic" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+def test_what_may_be_interrupted_ends_with_its_block(tmp_path: Path) -> None:
+    count = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 500000) SELECT count(*) FROM n"
+    database = _open(tmp_path / "catalog.db")
+    with database.read() as connection:
+        with interruptible(connection, lambda: True), pytest.raises(OperationalError):
+            connection.exec_driver_sql(count)
+        assert connection.exec_driver_sql(count).scalar() == 500_000
+    database.close()

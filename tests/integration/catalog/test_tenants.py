@@ -156,7 +156,7 @@ def test_two_tenants_may_use_the_same_ids(catalog: Catalog, docs: Collection) ->
 
 
 def test_a_generation_is_published_only_by_its_tenant(catalog: Catalog, docs: Collection) -> None:
-    pending = catalog.documents.begin(docs, make_draft("tide"))
+    pending = catalog.begin(docs, make_draft("tide"))
     with pytest.raises(Exception, match="changed or deleted"):
         catalog.documents.publish(replace(pending, collection=replace(docs, tenant=STRANGER)))
     assert catalog.numbers_for(docs, "tide") == []
