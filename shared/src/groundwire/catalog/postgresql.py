@@ -549,7 +549,6 @@ class _Presence:
             with suppress(DBAPIError):
                 connection.exec_driver_sql("SELECT pg_advisory_unlock_all()")
             connection.close()
-        self._engine.dispose()
 
     def _stay(self) -> None:
         while not self._ending.wait(_LOOK_IN_S):
@@ -758,7 +757,6 @@ class CatalogServer:
     def close(self) -> None:
         """Close all connections; idempotent."""
         self._presence.end()
-        self.reading.dispose()
         self.writing.dispose()
 
 
@@ -795,7 +793,6 @@ class ServerProbe:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
-        self._engine.dispose()
 
     def _row(self, statement: str, parameters: tuple[Any, ...] = ()) -> Any:
         try:
