@@ -295,6 +295,8 @@ def test_a_tenant_stores_no_more_documents_than_the_caller_may_make_it(
 def test_a_tenant_stores_no_more_text_than_the_caller_may_make_it(
     catalog: Catalog, docs: Collection, limited: Callable[..., None]
 ) -> None:
+    other = catalog.collections.create(make_collection("docs", tenant="other"))
+    catalog.put(other, make_draft("of another tenant"))
     limited(stored_bytes=10)
     document, _ = catalog.put(docs, make_draft("éééé"))  # 8 bytes
     changed = replace(make_draft("123", expected=1), document_id=document.document_id)
@@ -482,6 +484,9 @@ def test_the_last_search_after_a_deletion_counts_what_is_left_in_each_store(
         connection.execute(insert(record_quotes).from_select(record_quotes.c.keys(), of_other))
 
     catalog.database.write(quote)
+    # Those of another tenant may have the same id.
+    foreign = catalog.collections.create(make_collection(tenant="another"))
+    catalog.put(foreign, make_draft("x", document_id=document.document_id))
     assert deletions.left_of(deleted) == nothing | {"embedding_cache": 1, "sessions": 1, "records": 1}
     # What came after the deletion is none of its business.
     catalog.clock.advance(seconds=1)

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from groundwire.catalog.deletions import Deletions
 from groundwire.catalog.sessions import NewMessage
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document, DocumentFields
@@ -78,6 +79,7 @@ REFUSED: dict[str, Callable[[Belongings, str], object]] = {
 EMPTY: dict[str, Callable[[Belongings, str], object]] = {
     "find by source": lambda my, who: my.catalog.documents.find_by_source(who, "docs", "a.md"),
     "find by hash": lambda my, who: my.catalog.documents.find_by_hash(who, "docs", my.document.source_hash),
+    "locate documents": lambda my, who: my.catalog.documents.locate(who, [my.document.document_id], None)[0],
     "find chunks": lambda my, who: my.catalog.chunks.find(who, [my.number, my.chunk_id]),
     "live chunks": lambda my, who: my.catalog.chunks.live(who, "docs", [my.number]),
     "audit": lambda my, who: [row for row in my.catalog.audit.rows(who, 0, 10) if row.tenant != who],
@@ -124,6 +126,22 @@ def test_what_looks_into_a_collection_sees_its_own_only(
     assert call(mine, TENANT)
 
 
+def test_deletions_are_those_of_the_tenant(mine: Belongings, stranger: str) -> None:
+    catalog, deletions = mine.catalog, Deletions(mine.catalog.database)
+    deletion = catalog.documents.delete(TENANT, "docs", mine.document.document_id).deletion
+    catalog.outbox.done([item.id for item in catalog.outbox.pending(10)])
+
+    def seen_by(tenant: str) -> list[object]:
+        of_id = tenant, deletion.deletion_id
+        return [deletions.find(*of_id), deletions.ready_now(*of_id), deletions.incomplete(tenant, 10)]
+
+    assert all(seen_by(TENANT))
+    assert not any(seen_by(stranger))
+    deletions.note(stranger, [replace(deletion, complete_time=NOON)])
+    deletions.forget(stranger, deletion.deletion_id)
+    assert deletions.find(TENANT, deletion.deletion_id) == deletion
+
+
 def test_collections_of_one_name_are_two(catalog: Catalog, docs: Collection) -> None:
     theirs = catalog.collections.create(make_collection(tenant=STRANGER))
     catalog.put(docs, make_draft("tide"))
@@ -140,9 +158,12 @@ def test_two_tenants_may_use_the_same_ids(catalog: Catalog, docs: Collection) ->
     theirs = catalog.collections.create(make_collection(tenant=STRANGER))
     for collection, text in ((docs, "mine"), (theirs, "theirs")):
         catalog.put(collection, make_draft(text, document_id="doc-1"))
+        catalog.put(collection, replace(make_draft("its chunk has an id", source="b.md"), chunk_ids=["c-1"]))
         catalog.ledger.record(collection.tenant, request_key(), text.encode(), "doc-1")
         catalog.operations.begin(collection.tenant, "op-1", "IngestDocument", "docs", b"")
         catalog.operations.finish(collection.tenant, "op-1", text.encode(), "doc-1")
+    catalog.documents.raise_source_version(catalog.documents.get(TENANT, "docs", "doc-1"), TENANT, 7)
+    assert catalog.documents.get(STRANGER, "docs", "doc-1").source_version is None
     for tenant, text in ((TENANT, "mine"), (STRANGER, "theirs")):
         (found,) = catalog.chunks.find(tenant, ["doc-1#chunk_000"])
         assert found.chunk.content == text
@@ -153,6 +174,8 @@ def test_two_tenants_may_use_the_same_ids(catalog: Catalog, docs: Collection) ->
         catalog.ledger.find(TENANT, request_key())
     assert catalog.operations.get(TENANT, "op-1").outcome == b""
     assert catalog.ledger.find(STRANGER, request_key()) == catalog.operations.get(STRANGER, "op-1").outcome == b"theirs"
+    newcomers = catalog.collections.create(make_collection(tenant="newcomer"))
+    assert catalog.put(newcomers, make_draft("new", document_id="doc-1"))[0].generation == 1
 
 
 def test_a_generation_is_published_only_by_its_tenant(catalog: Catalog, docs: Collection) -> None:
