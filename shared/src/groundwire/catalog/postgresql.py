@@ -372,7 +372,7 @@ def interruptible(connection: Connection, is_over: Callable[[], bool]) -> Iterat
         yield
     finally:
         ended.set()
-        watching.join()
+        watching.join()  # or it might cancel the next statement of the connection
 
 
 # Connections and transactions
@@ -541,6 +541,7 @@ class _Presence:
     def end(self) -> None:
         """End the session; idempotent."""
         self._ending.set()
+        # Before the session ends: the thread would open another one, which shows a process that is gone as alive.
         self._thread.join()
         with self._lock:
             connection, self._connection = self._connection, None
