@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pysqlite3
 import pytest
+from sqlalchemy import Connection
 from sqlalchemy.exc import OperationalError
 
 from groundwire.catalog import database as catalog_database
@@ -229,6 +230,26 @@ def test_a_thread_that_reads_waits_for_the_catalog_neither_to_read_nor_to_write(
         with pytest.raises(RuntimeError, match="must not wait for it again"):
             database.write(lambda _: None)
     assert _position(database) == 0
+    database.close()
+
+
+def test_what_is_tidied_up_after_the_deadline_of_a_call_still_gets_its_turn(tmp_path: Path) -> None:
+    database = _open(tmp_path / "catalog.db")
+    is_writing, go_on = threading.Event(), threading.Event()
+
+    def hold(_: Connection) -> None:
+        is_writing.set()
+        assert go_on.wait(20)
+
+    with ThreadPoolExecutor(2) as pool:
+        holder = pool.submit(database.write, hold)
+        assert is_writing.wait(10)
+        tidying = pool.submit(_within, Budget(0.0), lambda: database.write(lambda _: "tidied up"))
+        while not database.usage().waiting_writes and not tidying.done():
+            time.sleep(0.001)
+        go_on.set()
+        assert tidying.result(10) == "tidied up"
+        holder.result(10)
     database.close()
 
 
