@@ -82,7 +82,7 @@ def _measure(pieces: Sequence[str], count: int, per_document: int) -> dict[str, 
             part = texts[at : at + per_document]
             draft = _draft(part, f"{at}.md")
             begun = time.perf_counter()
-            documents.publish(documents.begin(collection, draft))
+            documents.publish(documents.begin(collection, [draft])[0])
             seconds["catalog"] += time.perf_counter() - begun
             begun = time.perf_counter()
             table.execute("BEGIN IMMEDIATE")

@@ -22,7 +22,7 @@ from groundwire.catalog.operations import Operations
 from groundwire.catalog.outbox import Outbox
 from groundwire.catalog.search_view import SearchViews
 from groundwire.catalog.sessions import Sessions
-from groundwire.catalog.texts import Texts, slice_of_generation
+from groundwire.catalog.texts import Texts
 from groundwire.catalog.vectors import VectorCache
 from groundwire.kernel.chunk import Chunk, embedding_text
 from groundwire.kernel.collection import PROFILES, Collection, ProfileName
@@ -101,9 +101,13 @@ class Catalog:
         self.sessions = Sessions(self.database)
         self.lexical_check = LexicalCheck(self.database)
 
+    def begin(self, collection: Collection, draft: GenerationDraft) -> PendingGeneration:
+        """Write a generation that nobody sees yet."""
+        return self.documents.begin(collection, [draft])[0]
+
     def put(self, collection: Collection, draft: GenerationDraft) -> tuple[Document, PendingGeneration]:
         """Write and publish a generation with random vectors."""
-        pending = self.documents.begin(collection, draft)
+        pending = self.begin(collection, draft)
         chance = np.random.default_rng(pending.numbers[0] if pending.numbers else 0)
         vectors = chance.standard_normal((len(pending.numbers), DIMENSIONS)).astype(np.float32)
         self.vectors.put(collection.identity.digest, [chunk.embedding_hash for chunk in draft.chunks], vectors)
@@ -113,10 +117,9 @@ class Catalog:
         self, tenant: str, collection: str, document_id: str, generation: int, spans: Sequence[tuple[int, int]]
     ) -> list[str]:
         """Return spans of a stored text."""
-        with self.database.read() as connection:
-            return [
-                slice_of_generation(connection, tenant, collection, document_id, generation, *span) for span in spans
-            ]
+        reader = self.texts.spans(tenant, collection)
+        parts = [reader.at(document_id, generation, *span) for span in spans]
+        return [part.text for part in parts if part is not None]
 
     def numbers_for(self, collection: Collection, word: str) -> list[int]:
         """Return the numbers of the chunks that full-text search finds, ascending."""

@@ -62,7 +62,7 @@ def test_counts_add_up_by_format_project_and_model(catalog: Catalog, docs: Colle
     assert catalog.collections.counts(TENANT, "docs") == CollectionCounts(0, 0, 0)
     catalog.put(docs, make_draft("one", "two", fields=DocumentFields(project="p")))
     catalog.put(docs, make_draft("three", source="b"))
-    catalog.documents.begin(docs, make_draft("pending", source="c"))
+    catalog.begin(docs, make_draft("pending", source="c"))
     assert catalog.collections.counts(TENANT, "docs") == CollectionCounts(documents=2, chunks=3, total_chars=12)
     figures = catalog.collections.statistics(TENANT, "docs")
     assert (figures.documents, figures.chunks, figures.total_chars) == (2, 3, 12)
@@ -81,7 +81,7 @@ def test_deleting_removes_everything_and_queues_the_engine_collection(catalog: C
     logs = QueryLogs(catalog.database)
     logs.append([logged(docs), logged(other)])
     catalog.put(docs, make_draft("tide"))
-    catalog.documents.begin(docs, make_draft("pending", source="b"))
+    catalog.begin(docs, make_draft("pending", source="b"))
     catalog.put(other, make_draft("tide"))
     assert catalog.collections.delete(TENANT, "docs").traces.engine_name == docs.engine_name
     with pytest.raises(CollectionNotFoundError):
@@ -117,7 +117,7 @@ def test_engine_collections_that_wait_longest_come_first(catalog: Catalog) -> No
 
 def test_done_tasks_leave_the_outbox(catalog: Catalog, docs: Collection) -> None:
     for source in "abc":
-        catalog.documents.abandon(catalog.documents.begin(docs, make_draft("x", source=source)))
+        catalog.documents.abandon(catalog.begin(docs, make_draft("x", source=source)))
     first, second, third = catalog.outbox.pending(10)
     assert [each.id for each in catalog.outbox.pending(2)] == [first.id, second.id]
     catalog.outbox.done([first.id, third.id, 999])
@@ -127,7 +127,7 @@ def test_done_tasks_leave_the_outbox(catalog: Catalog, docs: Collection) -> None
 
 
 def test_a_huge_deletion_is_cut_into_several_tasks(catalog: Catalog, docs: Collection) -> None:
-    pending = catalog.documents.begin(docs, make_draft(*("x" for _ in range(5001))))
+    pending = catalog.begin(docs, make_draft(*("x" for _ in range(5001))))
     catalog.documents.abandon(pending)
     items = catalog.outbox.pending(10)
     assert [len(item.numbers) for item in items] == [5000, 1]

@@ -29,6 +29,7 @@ from groundwire.kernel.errors import (
     DocumentNotFoundError,
     ExhaustedError,
     QuotaExceededError,
+    StaleSourceVersionError,
 )
 from groundwire.kernel.filters import Exists
 from groundwire.kernel.identity import Identity, Quota, bind_current_identity
@@ -90,7 +91,7 @@ def _states(catalog: Catalog) -> dict[int, str]:
 
 
 def test_a_pending_generation_is_seen_by_no_reader(catalog: Catalog, docs: Collection) -> None:
-    pending = catalog.documents.begin(docs, make_draft("tide one", "tide two", document_id="doc-1"))
+    pending = catalog.begin(docs, make_draft("tide one", "tide two", document_id="doc-1"))
     assert catalog.documents.find_by_source(TENANT, "docs", "a.md") is None
     assert catalog.documents.find_by_hash(TENANT, "docs", sha256("tide one\ntide two")) is None
     assert catalog.documents.page(TENANT, "docs", None, 10) == []
@@ -112,17 +113,17 @@ def test_a_pending_generation_is_seen_by_no_reader(catalog: Catalog, docs: Colle
 
 @pytest.mark.requirement("S1-51")
 def test_ids_and_filter_keys_are_made_when_the_generation_begins(catalog: Catalog, docs: Collection) -> None:
-    pending = catalog.documents.begin(docs, make_draft("one", "two", document_id="doc-1", fields=FIELDS))
+    pending = catalog.begin(docs, make_draft("one", "two", document_id="doc-1", fields=FIELDS))
     assert pending.chunk_ids == ["doc-1#chunk_000", "doc-1#chunk_001"]
     assert pending.numbers[1] == pending.numbers[0] + 1
     assert pending.payloads[1]["chunk_number"] == pending.numbers[1]
     assert pending.payloads[1]["labels"] == ("x", "y")
-    assert catalog.documents.begin(docs, make_draft("x", source="b")).document_id.startswith("doc_")
+    assert catalog.begin(docs, make_draft("x", source="b")).document_id.startswith("doc_")
 
 
 @pytest.mark.requirement("C03")
 def test_chunk_numbers_are_never_given_twice(catalog: Catalog, docs: Collection) -> None:
-    first = catalog.documents.begin(docs, make_draft("one"))
+    first = catalog.begin(docs, make_draft("one"))
     catalog.documents.abandon(first)
     document, second = catalog.put(docs, make_draft("one"))
     catalog.documents.delete(TENANT, "docs", document.document_id)
@@ -136,7 +137,7 @@ def test_a_new_generation_replaces_the_old_one_at_once(catalog: Catalog, docs: C
     document, old = catalog.put(docs, make_draft("tide one", "tide two", "tide three"))
     catalog.clock.advance(hours=1)
     draft = make_draft("moon one", "moon two", document_id=document.document_id, expected=1)
-    new = catalog.documents.begin(docs, draft)
+    new = catalog.begin(docs, draft)
     assert catalog.numbers_for(docs, "tide") == list(old.numbers)
     replaced = catalog.documents.publish(new)
     assert (replaced.document_id, replaced.generation, replaced.chunk_count) == (document.document_id, 2, 2)
@@ -172,7 +173,7 @@ def test_the_text_of_a_replaced_generation_can_still_be_verified(catalog: Catalo
 def test_the_second_of_two_writers_learns_that_the_document_changed(catalog: Catalog, docs: Collection) -> None:
     document, _ = catalog.put(docs, make_draft("one"))
     mine, theirs = (
-        catalog.documents.begin(docs, make_draft(text, document_id=document.document_id, expected=1))
+        catalog.begin(docs, make_draft(text, document_id=document.document_id, expected=1))
         for text in ("mine", "theirs")
     )
     assert catalog.documents.publish(theirs).generation == theirs.generation
@@ -187,22 +188,22 @@ def test_beginning_on_an_outdated_generation_is_refused(catalog: Catalog, docs: 
     document, _ = catalog.put(docs, make_draft("one"))
     for expected in (0, 2):
         with pytest.raises(DocumentChangedError):
-            catalog.documents.begin(docs, make_draft("two", document_id=document.document_id, expected=expected))
+            catalog.begin(docs, make_draft("two", document_id=document.document_id, expected=expected))
     with pytest.raises(DocumentChangedError):
-        catalog.documents.begin(docs, make_draft("two", source="b", document_id="unknown", expected=1))
+        catalog.begin(docs, make_draft("two", source="b", document_id="unknown", expected=1))
     assert catalog.recovery.leftovers() == []
 
 
 @pytest.mark.requirement("S1-57")
 def test_one_of_two_new_documents_with_one_source_wins(catalog: Catalog, docs: Collection) -> None:
-    first, second = (catalog.documents.begin(docs, make_draft(text)) for text in ("one", "two"))
+    first, second = (catalog.begin(docs, make_draft(text)) for text in ("one", "two"))
     winner = catalog.documents.publish(second)
     with pytest.raises(DocumentChangedError):
         catalog.documents.publish(first)
     catalog.documents.abandon(first)
     assert catalog.documents.find_by_source(TENANT, "docs", "a.md") == winner
     with pytest.raises(DocumentChangedError):
-        catalog.documents.begin(docs, make_draft("three"))
+        catalog.begin(docs, make_draft("three"))
     assert problems_of(catalog.database) == []
 
 
@@ -213,11 +214,11 @@ def test_the_same_source_may_stand_in_two_collections(catalog: Catalog, docs: Co
     document = catalog.documents.find_by_source(TENANT, "docs", "a.md")
     assert document is not None
     with pytest.raises(AlreadyExistsError):
-        catalog.documents.begin(other, make_draft("x", source="b", document_id=document.document_id))
+        catalog.begin(other, make_draft("x", source="b", document_id=document.document_id))
 
 
 def test_an_abandoned_generation_leaves_nothing_but_its_points_to_delete(catalog: Catalog, docs: Collection) -> None:
-    pending = catalog.documents.begin(docs, make_draft("tide", "moon"))
+    pending = catalog.begin(docs, make_draft("tide", "moon"))
     catalog.documents.abandon(pending)
     catalog.documents.abandon(pending)
     items = catalog.outbox.pending(10)
@@ -294,6 +295,8 @@ def test_a_tenant_stores_no_more_documents_than_the_caller_may_make_it(
 def test_a_tenant_stores_no_more_text_than_the_caller_may_make_it(
     catalog: Catalog, docs: Collection, limited: Callable[..., None]
 ) -> None:
+    other = catalog.collections.create(make_collection("docs", tenant="other"))
+    catalog.put(other, make_draft("of another tenant"))
     limited(stored_bytes=10)
     document, _ = catalog.put(docs, make_draft("éééé"))  # 8 bytes
     changed = replace(make_draft("123", expected=1), document_id=document.document_id)
@@ -481,6 +484,9 @@ def test_the_last_search_after_a_deletion_counts_what_is_left_in_each_store(
         connection.execute(insert(record_quotes).from_select(record_quotes.c.keys(), of_other))
 
     catalog.database.write(quote)
+    # Those of another tenant may have the same id.
+    foreign = catalog.collections.create(make_collection(tenant="another"))
+    catalog.put(foreign, make_draft("x", document_id=document.document_id))
     assert deletions.left_of(deleted) == nothing | {"embedding_cache": 1, "sessions": 1, "records": 1}
     # What came after the deletion is none of its business.
     catalog.clock.advance(seconds=1)
@@ -568,7 +574,7 @@ def test_a_vocabulary_has_nothing_of_other_collections_tenants_scopes_and_delete
 def test_a_deletion_during_an_update_wins_and_leaves_nothing(catalog: Catalog, docs: Collection) -> None:
     document, _ = catalog.put(docs, make_draft("secret", fields=FIELDS))
     catalog.documents.add_alias(TENANT, "docs", document.document_id, "secret.md")
-    pending = catalog.documents.begin(docs, make_draft("new", document_id=document.document_id, expected=1))
+    pending = catalog.begin(docs, make_draft("new", document_id=document.document_id, expected=1))
     catalog.documents.delete(TENANT, "docs", document.document_id)
     assert catalog.documents.page(TENANT, "docs", None, 10) == []
     with catalog.database.read() as connection:
@@ -638,14 +644,14 @@ def test_a_chunk_that_is_not_its_text_is_never_stored(catalog: Catalog, docs: Co
         "outside": replace(chunk, span=replace(chunk.span, end=99, end_byte=100)),
     }[damage]
     with pytest.raises(ValueError, match="chunk 1"):
-        catalog.documents.begin(docs, replace(draft, chunks=[draft.chunks[0], broken]))
+        catalog.begin(docs, replace(draft, chunks=[draft.chunks[0], broken]))
     assert catalog.recovery.leftovers() == []
 
 
 def test_leftovers_are_found_and_taken_back(catalog: Catalog, docs: Collection) -> None:
     document, _ = catalog.put(docs, make_draft("one"))
-    new = catalog.documents.begin(docs, make_draft("tide", "moon", source="b.md"))
-    update = catalog.documents.begin(docs, make_draft("two", document_id=document.document_id, expected=1))
+    new = catalog.begin(docs, make_draft("tide", "moon", source="b.md"))
+    update = catalog.begin(docs, make_draft("two", document_id=document.document_id, expected=1))
     left = catalog.recovery.leftovers()
     assert [(each.document_id, list(each.numbers), each.collection) for each in left] == [
         (each.document_id, list(each.numbers), docs) for each in (new, update)
@@ -658,11 +664,11 @@ def test_leftovers_are_found_and_taken_back(catalog: Catalog, docs: Collection) 
 
 
 def test_a_generation_cannot_begin_in_a_deleted_collection(catalog: Catalog, docs: Collection) -> None:
-    pending = catalog.documents.begin(docs, make_draft("one"))
+    pending = catalog.begin(docs, make_draft("one"))
     catalog.collections.delete(TENANT, "docs")
     catalog.collections.create(make_collection(uid="another"))
     with pytest.raises(CollectionNotFoundError):
-        catalog.documents.begin(docs, make_draft("one"))
+        catalog.begin(docs, make_draft("one"))
     with pytest.raises(DocumentChangedError):
         catalog.documents.publish(pending)
     catalog.documents.abandon(pending)
@@ -676,7 +682,7 @@ def test_the_position_counts_what_readers_can_see_change(catalog: Catalog, docs:
     before = position()
     document, _ = catalog.put(docs, make_draft("one"))
     assert position() == before + 1
-    catalog.documents.begin(docs, make_draft("two", source="b"))
+    catalog.begin(docs, make_draft("two", source="b"))
     assert position() == before + 1
     catalog.documents.delete(TENANT, "docs", document.document_id)
     assert position() == before + 2
@@ -703,6 +709,15 @@ def test_a_large_document_is_written_in_parts_and_wholly_or_not_at_all(
         assert [stored.chunk for stored in live.values()] == draft.chunks
     else:
         with pytest.raises(ExhaustedError):
-            catalog.documents.begin(docs, draft)
+            catalog.begin(docs, draft)
         assert catalog.recovery.leftovers() == []
     assert problems_of(catalog.database) == []
+
+
+def test_a_version_below_the_stored_one_is_not_noted(catalog: Catalog, docs: Collection) -> None:
+    document, _ = catalog.put(docs, make_draft("tide"))
+    raised = catalog.documents.raise_source_version(document, TENANT, 5)
+    # As it was read before another call noted the later version.
+    with pytest.raises(StaleSourceVersionError):
+        catalog.documents.raise_source_version(document, TENANT, 4)
+    assert catalog.documents.get(TENANT, "docs", document.document_id) == raised

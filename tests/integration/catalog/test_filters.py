@@ -10,7 +10,9 @@ import pytest
 from sqlalchemy import Column, Connection, Integer, MetaData, Table, insert, select
 
 from groundwire.catalog.dialects import BinaryJson
-from groundwire.catalog.filters import to_sql
+from groundwire.catalog.filters import chunks_matching, to_sql
+from groundwire.catalog.rows import collection_key, visible_generation_keys
+from groundwire.catalog.schema import chunks
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.errors import CollectionNotFoundError
@@ -149,7 +151,7 @@ def test_matching_finds_the_live_chunks_that_the_reference_finds(catalog: Catalo
         parts = [f"part {number}.{part}" for part in range(rng.randrange(1, 4))]
         _, pending = catalog.put(docs, make_draft(*parts, source=f"{number}.md", fields=fields))
         payloads |= dict(zip(pending.numbers, pending.payloads, strict=True))
-    catalog.documents.begin(docs, make_draft("pending", source="pending.md"))
+    catalog.begin(docs, make_draft("pending", source="pending.md"))
     clauses: list[Filter] = [
         Comparison("category", Comparator.EQ, "a"),
         Comparison("category", Comparator.NE, "a"),
@@ -171,6 +173,21 @@ def test_matching_finds_the_live_chunks_that_the_reference_finds(catalog: Catalo
         assert matching(catalog, TENANT, "docs", condition, 3) == expected[:3]
 
 
+def test_a_condition_on_documents_finds_those_of_the_collection_alone(catalog: Catalog, docs: Collection) -> None:
+    fields = DocumentFields(category="a")
+    theirs = [make_collection("other"), make_collection("docs", "another tenant")]
+    for collection in (docs, *map(catalog.collections.create, theirs)):
+        catalog.put(collection, make_draft("tide", fields=fields))
+    own = matching(catalog, TENANT, "docs", And(()))
+    condition = Comparison("category", Comparator.EQ, "a")
+    assert len(own) == 1
+    assert matching(catalog, TENANT, "docs", condition) == own
+    with catalog.database.read() as connection:
+        keys = visible_generation_keys(collection_key(connection, TENANT, "docs"))
+        found = connection.execute(select(chunks.c.chunk_number).where(chunks_matching(keys, condition)))
+        assert list(found.scalars()) == own
+
+
 def test_of_given_chunks_those_of_the_collection_match_that_are_visible_and_indexed(
     catalog: Catalog, docs: Collection
 ) -> None:
@@ -182,7 +199,7 @@ def test_of_given_chunks_those_of_the_collection_match_that_are_visible_and_inde
     _, new = catalog.put(docs, unindexed)
     other = catalog.collections.create(make_collection("other"))
     _, elsewhere = catalog.put(other, make_draft("tide five"))
-    pending = catalog.documents.begin(docs, make_draft("tide six", source="pending.md"))
+    pending = catalog.begin(docs, make_draft("tide six", source="pending.md"))
     given = [*old.numbers, *new.numbers, *elsewhere.numbers, *pending.numbers, 999_999]
     first = Comparison("sequence_num", Comparator.EQ, 0)
     in_docs, in_other = (catalog.views.open(TENANT, name) for name in ("docs", "other"))

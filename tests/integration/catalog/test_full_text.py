@@ -12,7 +12,7 @@ from groundwire.catalog.index_words import IndexWords
 from groundwire.catalog.search_view import SearchViews
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import Collection
-from groundwire.kernel.errors import CollectionNotFoundError
+from groundwire.kernel.errors import CallCancelledError, CollectionNotFoundError
 from tests.catalogs import problems_of
 from tests.growth import LINEAR, growth
 from tests.integration.catalog.drafts import TENANT, Catalog, FullText, make_collection, make_draft
@@ -116,7 +116,7 @@ def test_frequencies_count_live_chunks_of_the_collection(catalog: Catalog, docs:
     other = catalog.collections.create(make_collection("other"))
     document, _ = catalog.put(docs, make_draft("tide tide", "tides", "moon"))
     catalog.put(other, make_draft("tide"))
-    catalog.documents.begin(docs, make_draft("tide", source="pending"))
+    catalog.begin(docs, make_draft("tide", source="pending"))
     frequencies = catalog.full_text.document_frequencies(TENANT, "docs", ["tide", "tide", "moon", "granite", "?"])
     assert frequencies == {"tide": 2, "moon": 1, "granite": 0, "?": 0}
     assert catalog.full_text.live_chunks(TENANT, "docs") == 3
@@ -161,7 +161,7 @@ def test_the_index_equals_the_live_chunks_after_many_changes(catalog: Catalog, d
                 del live[source]
             case 1:
                 draft = make_draft(*parts, source=source, document_id=document_id, expected=generation)
-                catalog.documents.abandon(catalog.documents.begin(docs, draft))
+                catalog.documents.abandon(catalog.begin(docs, draft))
             case _:
                 draft = make_draft(*parts, source=source, document_id=document_id, expected=generation)
                 document, _ = catalog.put(docs, draft)
@@ -187,6 +187,24 @@ def test_a_repair_of_the_index_is_seen_at_once(catalog: Catalog, docs: Collectio
     assert [match.number for match in whole] == [pending.numbers[0]]
     then = views.open(TENANT, "docs", position).lexical(["tide"], [], 10)
     assert then.scores.tolist() == [match.score for match in whole]
+
+
+@pytest.mark.parametrize("damage", ["DELETE FROM lexical_postings", "DELETE FROM lexical_segments"])
+def test_a_check_and_a_repair_whose_caller_has_left_stop(catalog: Catalog, docs: Collection, damage: str) -> None:
+    catalog.put(docs, make_draft("the tide comes"))
+    gone = Budget()
+    gone.cancel()
+    with pytest.raises(CallCancelledError):
+        list(catalog.lexical_check.problems(gone))
+    catalog.database.write(lambda connection: connection.exec_driver_sql(damage))
+    with pytest.raises(CallCancelledError):
+        catalog.lexical_check.rebuild(TENANT, "docs", gone)
+    assert catalog.numbers_for(docs, "tide") == []
+
+
+def test_a_new_catalog_has_the_words_of_this_version(catalog: Catalog) -> None:
+    catalog.collections.create(make_collection())
+    assert catalog.lexical_check.written_by_other_rules() == []
 
 
 def test_the_time_for_a_phrase_grows_with_its_words_alone(catalog: Catalog, docs: Collection) -> None:

@@ -144,7 +144,7 @@ def test_scores_after_any_changes_are_those_of_a_fresh_collection(catalog: Catal
                     restorations.finish(restoration)
                 case 2:
                     draft = make_draft("tide moon", source=source, document_id=document_id, expected=generation)
-                    catalog.documents.abandon(catalog.documents.begin(collection, draft))
+                    catalog.documents.abandon(catalog.begin(collection, draft))
                 case _:
                     texts[source] = _texts(chance, chance.randrange(1, 6))
                     draft = make_draft(*texts[source], source=source, document_id=document_id, expected=generation)
@@ -197,7 +197,7 @@ def test_a_large_document_is_searched_as_a_whole_or_not_at_all(
 ) -> None:
     monkeypatch.setattr(lexical_index, "_FULL", 400)  # of several segments
     texts = [f"tide number{number}" for number in range(1000)]
-    pending = catalog.documents.begin(docs, make_draft(*texts))
+    pending = catalog.begin(docs, make_draft(*texts))
     assert catalog.numbers_for(docs, "tide") == []
     catalog.documents.publish(pending)
     assert catalog.numbers_for(docs, "number999") == [pending.numbers[999]]
@@ -207,7 +207,7 @@ def test_a_large_document_is_searched_as_a_whole_or_not_at_all(
 
 def test_an_abandoned_generation_leaves_no_word(catalog: Catalog, docs: Collection) -> None:
     catalog.put(docs, make_draft("moon"))
-    catalog.documents.abandon(catalog.documents.begin(docs, make_draft("granite", source="b")))
+    catalog.documents.abandon(catalog.begin(docs, make_draft("granite", source="b")))
     with catalog.database.read() as connection:
         words = set(connection.exec_driver_sql("SELECT word FROM lexical_postings").scalars())
     assert words == {"moon", "head", "0"}
@@ -313,7 +313,7 @@ def test_a_failure_before_the_commit_leaves_the_index_as_it_was(
     document, _ = catalog.put(docs, make_draft("tide moon", "granite"))
     before = _scores(catalog, docs)
     draft = make_draft("harbour tide", document_id=document.document_id, expected=1)
-    pending = catalog.documents.begin(docs, draft)
+    pending = catalog.begin(docs, draft)
 
     def fail(*_: object) -> None:
         raise RuntimeError("in the middle")
@@ -406,7 +406,7 @@ def test_a_segment_of_a_superseded_document_alone_is_not_written_anew(
     document, pending = catalog.put(keeping, make_draft(*_texts(chance, 50)))
     position, before = catalog.views.open(TENANT, "keeping").position, _scores(catalog, keeping)
     draft = make_draft(*_texts(chance, 4), document_id=document.document_id, expected=1)
-    replacing = catalog.documents.begin(keeping, draft)
+    replacing = catalog.begin(keeping, draft)
     make_segment = lexical_index.make_segment
 
     def counting(high: int, entries: Sequence[lexical_index.Entry]) -> lexical_index.Segment:

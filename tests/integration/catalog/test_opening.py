@@ -13,9 +13,12 @@ from pathlib import Path
 
 import pysqlite3
 import pytest
+from sqlalchemy import Connection
+from sqlalchemy.exc import OperationalError
 
 from groundwire.catalog import database as catalog_database
 from groundwire.catalog.database import Database, Limits
+from groundwire.catalog.dialects import interruptible
 from groundwire.catalog.sqlite import check_sqlite_version
 from groundwire.kernel.budget import Budget, bind_current_budget
 from groundwire.kernel.errors import (
@@ -230,6 +233,26 @@ def test_a_thread_that_reads_waits_for_the_catalog_neither_to_read_nor_to_write(
     database.close()
 
 
+def test_what_is_tidied_up_after_the_deadline_of_a_call_still_gets_its_turn(tmp_path: Path) -> None:
+    database = _open(tmp_path / "catalog.db")
+    is_writing, go_on = threading.Event(), threading.Event()
+
+    def hold(_: Connection) -> None:
+        is_writing.set()
+        assert go_on.wait(20)
+
+    with ThreadPoolExecutor(2) as pool:
+        holder = pool.submit(database.write, hold)
+        assert is_writing.wait(10)
+        tidying = pool.submit(_within, Budget(0.0), lambda: database.write(lambda _: "tidied up"))
+        while not database.usage().waiting_writes and not tidying.done():
+            time.sleep(0.001)
+        go_on.set()
+        assert tidying.result(10) == "tidied up"
+        holder.result(10)
+    database.close()
+
+
 def test_waiting_for_a_connection_ends_with_the_call_and_takes_none_away(tmp_path: Path) -> None:
     database = _open(tmp_path / "catalog.db")
     go_on, reading = threading.Event(), threading.Semaphore(0)
@@ -350,3 +373,13 @@ print("alembic" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+def test_what_may_be_interrupted_ends_with_its_block(tmp_path: Path) -> None:
+    count = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 500000) SELECT count(*) FROM n"
+    database = _open(tmp_path / "catalog.db")
+    with database.read() as connection:
+        with interruptible(connection, lambda: True), pytest.raises(OperationalError):
+            connection.exec_driver_sql(count)
+        assert connection.exec_driver_sql(count).scalar() == 500_000
+    database.close()

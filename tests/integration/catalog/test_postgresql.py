@@ -20,6 +20,7 @@ from sqlalchemy import select
 from groundwire.catalog import database as catalog_database
 from groundwire.catalog.chunks import Chunks
 from groundwire.catalog.database import POSITION_NOW, Database, advance_position
+from groundwire.catalog.dialects import interruptible
 from groundwire.catalog.index_builds import IndexBuilds
 from groundwire.catalog.migrations import HEAD
 from groundwire.catalog.operations import Operations
@@ -75,7 +76,7 @@ def test_processes_that_write_side_by_side_store_no_more_than_a_tenant_may_toget
     def put(number: int) -> bool:
         bind_current_identity(Identity(TENANT, quota=quota))
         try:
-            catalogs[number % 2].documents.begin(collection, make_draft(f"text {number:02}", source=f"{number}.md"))
+            catalogs[number % 2].begin(collection, make_draft(f"text {number:02}", source=f"{number}.md"))
         except QuotaExceededError:
             return False
         return True
@@ -100,6 +101,21 @@ def test_two_processes_see_at_once_what_the_other_has_written(tmp_path: Path) ->
     assert one.database.latest_position == other.database.latest_position > 0
     one.database.close()
     other.database.close()
+
+
+def test_a_late_interruption_does_not_hit_the_next_statement(tmp_path: Path) -> None:
+    database, asked, is_over = open_database(tmp_path / "catalog.db"), threading.Event(), threading.Event()
+
+    def answer() -> bool:
+        asked.set()
+        return is_over.wait(30.0)
+
+    with database.read() as connection:
+        with interruptible(connection, answer):
+            assert asked.wait(30.0)
+            threading.Timer(0.3, is_over.set).start()
+        connection.exec_driver_sql("SELECT pg_sleep(1)")
+    database.close()
 
 
 def test_processes_write_one_after_the_other_and_give_no_number_twice(tmp_path: Path) -> None:
@@ -374,7 +390,7 @@ def test_searches_by_words_rank_as_on_sqlite(tmp_path: Path, seed: int) -> None:
 def test_what_living_processes_work_on_is_not_taken_back(tmp_path: Path) -> None:
     one, other = open_catalog(tmp_path / "catalog.db"), open_catalog(tmp_path / "catalog.db")
     docs = one.collections.create(make_collection())
-    pending = one.documents.begin(docs, make_draft("tide"))
+    pending = one.begin(docs, make_draft("tide"))
     build = IndexBuilds(one.database).begin(docs, docs.identity)
     begun = Operations(one.database).begin(TENANT, "op-1", "Reindex", "docs", b"")
     operations = Operations(other.database)

@@ -18,7 +18,7 @@ from tests.integration.catalog.drafts import TENANT, Catalog, make_draft, receip
 
 
 def test_an_answer_is_remembered_with_its_effect(catalog: Catalog, docs: Collection) -> None:
-    pending = catalog.documents.begin(docs, make_draft("one"))
+    pending = catalog.begin(docs, make_draft("one"))
     document = catalog.documents.publish(pending, receipt(lambda made: made.document_id.encode()))
     assert catalog.ledger.find(TENANT, request_key()) == document.document_id.encode()
     assert catalog.ledger.find(TENANT, request_key("r-2")) is None
@@ -40,7 +40,7 @@ def test_the_first_recorded_answer_counts(catalog: Catalog) -> None:
 
 def test_an_effect_rolls_back_when_its_request_was_completed(catalog: Catalog, docs: Collection) -> None:
     catalog.ledger.record(TENANT, request_key(), b"answer")
-    pending = catalog.documents.begin(docs, make_draft("tide"))
+    pending = catalog.begin(docs, make_draft("tide"))
     with pytest.raises(ConflictError):
         catalog.documents.publish(pending, receipt())
     with pytest.raises(RequestIdReusedError):
@@ -53,8 +53,8 @@ def test_an_effect_rolls_back_when_its_request_was_completed(catalog: Catalog, d
 def test_a_generation_that_is_published_while_leftovers_are_looked_for_is_none(
     catalog: Catalog, docs: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    left = catalog.documents.begin(docs, make_draft("storm", source="left.md"))
-    written = catalog.documents.begin(docs, make_draft("tide", source="written.md"))
+    left = catalog.begin(docs, make_draft("storm", source="left.md"))
+    written = catalog.begin(docs, make_draft("tide", source="written.md"))
 
     def publish(_documents: Documents) -> frozenset[int]:
         catalog.documents.publish(written)
@@ -68,7 +68,7 @@ def test_concurrent_repetitions_have_one_effect(catalog: Catalog, docs: Collecti
     together = threading.Barrier(8)
 
     def attempt(number: int) -> Document | None:
-        pending = catalog.documents.begin(docs, make_draft("tide", source=f"{number % 2}.md"))
+        pending = catalog.begin(docs, make_draft("tide", source=f"{number % 2}.md"))
         together.wait()
         try:
             return catalog.documents.publish(pending, receipt(lambda made: made.document_id.encode()))

@@ -6,7 +6,10 @@ from datetime import timedelta
 
 import pytest
 
+from groundwire.catalog.deletions import Deletions
+from groundwire.catalog.records import RecordAccesses, Records
 from groundwire.catalog.sessions import NewMessage
+from groundwire.catalog.uploads import UploadNotFoundError, Uploads
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document, DocumentFields
 from groundwire.kernel.errors import CollectionNotFoundError, DocumentNotFoundError, NotFoundError
@@ -78,6 +81,7 @@ REFUSED: dict[str, Callable[[Belongings, str], object]] = {
 EMPTY: dict[str, Callable[[Belongings, str], object]] = {
     "find by source": lambda my, who: my.catalog.documents.find_by_source(who, "docs", "a.md"),
     "find by hash": lambda my, who: my.catalog.documents.find_by_hash(who, "docs", my.document.source_hash),
+    "locate documents": lambda my, who: my.catalog.documents.locate(who, [my.document.document_id], None)[0],
     "find chunks": lambda my, who: my.catalog.chunks.find(who, [my.number, my.chunk_id]),
     "live chunks": lambda my, who: my.catalog.chunks.live(who, "docs", [my.number]),
     "audit": lambda my, who: [row for row in my.catalog.audit.rows(who, 0, 10) if row.tenant != who],
@@ -124,11 +128,28 @@ def test_what_looks_into_a_collection_sees_its_own_only(
     assert call(mine, TENANT)
 
 
+def test_deletions_are_those_of_the_tenant(mine: Belongings, stranger: str) -> None:
+    catalog, deletions = mine.catalog, Deletions(mine.catalog.database)
+    deletion = catalog.documents.delete(TENANT, "docs", mine.document.document_id).deletion
+    catalog.outbox.done([item.id for item in catalog.outbox.pending(10)])
+
+    def seen_by(tenant: str) -> list[object]:
+        of_id = tenant, deletion.deletion_id
+        return [deletions.find(*of_id), deletions.ready_now(*of_id), deletions.incomplete(tenant, 10)]
+
+    assert all(seen_by(TENANT))
+    assert not any(seen_by(stranger))
+    deletions.note(stranger, [replace(deletion, complete_time=NOON)])
+    deletions.forget(stranger, deletion.deletion_id)
+    assert deletions.find(TENANT, deletion.deletion_id) == deletion
+
+
 def test_collections_of_one_name_are_two(catalog: Catalog, docs: Collection) -> None:
     theirs = catalog.collections.create(make_collection(tenant=STRANGER))
     catalog.put(docs, make_draft("tide"))
     _, pending = catalog.put(theirs, make_draft("tide"))
     assert catalog.collections.page(STRANGER, "", 10) == [theirs]
+    assert [catalog.collections.position(tenant, "docs").uid for tenant in (TENANT, STRANGER)] == [docs.uid, theirs.uid]
     assert catalog.numbers_for(theirs, "tide") == list(pending.numbers)
     assert [number for each in catalog.vectors.points(theirs, 10) for number in each.numbers] == list(pending.numbers)
     catalog.collections.delete(STRANGER, "docs")
@@ -140,23 +161,93 @@ def test_two_tenants_may_use_the_same_ids(catalog: Catalog, docs: Collection) ->
     theirs = catalog.collections.create(make_collection(tenant=STRANGER))
     for collection, text in ((docs, "mine"), (theirs, "theirs")):
         catalog.put(collection, make_draft(text, document_id="doc-1"))
+        catalog.put(collection, replace(make_draft("its chunk has an id", source="b.md"), chunk_ids=["c-1"]))
         catalog.ledger.record(collection.tenant, request_key(), text.encode(), "doc-1")
         catalog.operations.begin(collection.tenant, "op-1", "IngestDocument", "docs", b"")
         catalog.operations.finish(collection.tenant, "op-1", text.encode(), "doc-1")
+    catalog.documents.raise_source_version(catalog.documents.get(TENANT, "docs", "doc-1"), TENANT, 7)
+    assert catalog.documents.get(STRANGER, "docs", "doc-1").source_version is None
     for tenant, text in ((TENANT, "mine"), (STRANGER, "theirs")):
         (found,) = catalog.chunks.find(tenant, ["doc-1#chunk_000"])
         assert found.chunk.content == text
         assert catalog.chunks.find(tenant, [found.chunk_number]) == [found]
+        with catalog.chunks.passages(tenant, "docs") as reader:
+            assert reader.chunks("doc-1", 0, 9) == [found]
+            assert [place.sequence_num for place in reader.places("doc-1")] == [0]
         assert catalog.ledger.find(tenant, request_key()) == text.encode()
+        assert [(each.tenant, each.outcome) for each in catalog.operations.page(tenant, None, 10)] == [
+            (tenant, text.encode())
+        ]
     catalog.documents.delete(TENANT, "docs", "doc-1")
     with pytest.raises(DocumentNotFoundError):
         catalog.ledger.find(TENANT, request_key())
     assert catalog.operations.get(TENANT, "op-1").outcome == b""
     assert catalog.ledger.find(STRANGER, request_key()) == catalog.operations.get(STRANGER, "op-1").outcome == b"theirs"
+    catalog.operations.begin(TENANT, "op-2", "IngestDocument", "docs", b"")
+    catalog.operations.finish(TENANT, "op-2", b"too late", "doc-1")
+    assert catalog.operations.get(TENANT, "op-2").outcome == b""
+    assert catalog.documents.locate(TENANT, ["doc-1"], None) == ({}, {"doc-1"})
+    assert catalog.documents.locate("newcomer", ["doc-1"], None) == ({}, set())
+    newcomers = catalog.collections.create(make_collection(tenant="newcomer"))
+    assert catalog.put(newcomers, make_draft("new", document_id="doc-1"))[0].generation == 1
+
+
+def test_two_tenants_may_have_records_of_the_same_ids(catalog: Catalog, docs: Collection) -> None:
+    theirs = catalog.collections.create(make_collection(tenant=STRANGER))
+    records, accesses = Records(catalog.database), RecordAccesses(catalog.database)
+    record_id = "chunk-2026-03-01-00000001"
+    for collection, scope in ((docs, "entity:ada"), (theirs, "global")):
+        memory = {"type": "memory", "scope": scope, "timestamp": NOON.isoformat()}
+        fields = DocumentFields(record=memory)
+        draft = make_draft(scope, source=f"record:{record_id}", document_id="doc-1", fields=fields)
+        catalog.put(collection, replace(draft, chunk_ids=["c-1"]))
+    accesses.note(STRANGER, ["doc-1"])
+    assert accesses.flush() == 1
+    for tenant, scope, count in ((TENANT, "entity:ada", 0), (STRANGER, "global", 1)):
+        assert records.scope_of(tenant, document_id="doc-1") == records.scope_of(tenant, chunk_id="c-1") == scope
+        found = records.find(tenant, "docs", [record_id])[record_id]
+        assert (found.metadata["scope"], found.access_count) == (scope, count)
+
+
+def test_two_tenants_may_have_sessions_of_the_same_ids_about_documents_of_the_same_ids(
+    catalog: Catalog, docs: Collection
+) -> None:
+    theirs = catalog.collections.create(make_collection(tenant=STRANGER))
+    for collection in (docs, theirs):
+        catalog.put(collection, make_draft("tide", document_id="doc-1"))
+        catalog.sessions.create(collection.tenant, new_session("s-1", NOON, timedelta(hours=1)))
+        question = NewMessage("q", Role.USER, "?", NOON)
+        answer = NewMessage("a", Role.ASSISTANT, "tide", NOON, "q", answer=b"tide", cited=("doc-1",))
+        catalog.sessions.append(collection.tenant, "s-1", "", [question, answer])
+    catalog.documents.delete(TENANT, "docs", "doc-1")
+    contents = {
+        tenant: [message.content for message in catalog.sessions.history(tenant, "s-1", 0, 10)]
+        for tenant in (TENANT, STRANGER)
+    }
+    assert contents == {TENANT: ["?", ""], STRANGER: ["?", "tide"]}
+
+
+def test_two_tenants_may_have_uploads_of_the_same_ids(catalog: Catalog) -> None:
+    uploads = Uploads(catalog.database)
+    for tenant, durable_bytes in ((TENANT, 7), (STRANGER, 5)):
+        uploads.add(tenant, "up-1", tenant.encode(), 20)
+        uploads.advance(tenant, "up-1", durable_bytes)
+    for tenant, durable_bytes in ((TENANT, 7), (STRANGER, 5)):
+        stored = uploads.get(tenant, "up-1")
+        assert (stored.header, stored.durable_bytes) == (tenant.encode(), durable_bytes)
+        assert uploads.staged_bytes(tenant, frozenset()) == durable_bytes
+    uploads.drop_bytes(STRANGER, "up-1")
+    assert uploads.get(TENANT, "up-1").durable_bytes == 7
+    uploads.forget(STRANGER, "up-1")
+    assert uploads.get(TENANT, "up-1").durable_bytes == 7
+    catalog.operations.begin(STRANGER, "up-1", "IngestDocument", "docs", b"")
+    catalog.clock.advance(hours=25)
+    with pytest.raises(UploadNotFoundError):
+        uploads.get(TENANT, "up-1")
 
 
 def test_a_generation_is_published_only_by_its_tenant(catalog: Catalog, docs: Collection) -> None:
-    pending = catalog.documents.begin(docs, make_draft("tide"))
+    pending = catalog.begin(docs, make_draft("tide"))
     with pytest.raises(Exception, match="changed or deleted"):
         catalog.documents.publish(replace(pending, collection=replace(docs, tenant=STRANGER)))
     assert catalog.numbers_for(docs, "tide") == []

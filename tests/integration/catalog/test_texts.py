@@ -1,12 +1,13 @@
 """Canonical texts: exact, whatever the characters and wherever the segments end."""
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from groundwire.catalog.generations import GenerationDraft
-from groundwire.catalog.texts import SEGMENT_CHARS
+from groundwire.catalog.texts import SEGMENT_CHARS, live_text
 from groundwire.kernel.chunk import MAX_CHUNK_CHARS
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.errors import DataLossError, DocumentNotFoundError
@@ -14,6 +15,11 @@ from tests.catalogs import problems_of
 from tests.integration.catalog.drafts import TENANT, Catalog, make_draft
 
 ALPHABET = "ab é\n東🦀e\u0301\r\t'"
+
+
+def live_texts(catalog: Catalog, document_id: str, spans: Sequence[tuple[int, int]]) -> list[str]:
+    with catalog.database.read() as connection:
+        return [live_text(connection, TENANT, "docs", document_id, *span) for span in spans]
 
 
 def long_draft(text: str) -> GenerationDraft:
@@ -39,8 +45,9 @@ def test_slices_are_exact_also_across_segments(catalog: Catalog, docs: Collectio
     for _ in range(50):
         start = chance.randrange(len(long_text))
         spans.append((start, chance.randint(start, len(long_text))))
-    found = catalog.slice(TENANT, "docs", document.document_id, 1, spans)
+    found = live_texts(catalog, document.document_id, spans)
     assert found == [long_text[start:end] for start, end in spans]
+    assert catalog.slice(TENANT, "docs", document.document_id, 1, spans) == list(filter(None, found))
 
 
 @pytest.mark.parametrize("part_chars", [1000, SEGMENT_CHARS, SEGMENT_CHARS + 1, 10**9])
@@ -61,7 +68,8 @@ def test_parts_join_to_the_text_with_offsets_in_both_units(
 def test_a_span_outside_the_text_is_data_loss(catalog: Catalog, docs: Collection, span: tuple[int, int]) -> None:
     document, _ = catalog.put(docs, make_draft("tides"))
     with pytest.raises(DataLossError):
-        catalog.slice(TENANT, "docs", document.document_id, 1, [(0, 5), span])
+        live_texts(catalog, document.document_id, [(0, 5), span])
+    assert catalog.slice(TENANT, "docs", document.document_id, 1, [(0, 5), span]) == ["tides"]
 
 
 def test_unknown_texts_are_not_found(catalog: Catalog, docs: Collection) -> None:
@@ -98,6 +106,8 @@ def test_a_lost_segment_is_data_loss(catalog: Catalog, docs: Collection) -> None
     document, _ = catalog.put(docs, long_draft("x" * (SEGMENT_CHARS + 10)))
     catalog.database.write(lambda connection: connection.exec_driver_sql("DELETE FROM text_segments WHERE number = 1"))
     with pytest.raises(DataLossError):
+        live_texts(catalog, document.document_id, [(0, SEGMENT_CHARS + 5)])
+    with pytest.raises(DataLossError):
         catalog.slice(TENANT, "docs", document.document_id, 1, [(0, SEGMENT_CHARS + 5)])
     assert any("text" in problem.message for problem in problems_of(catalog.database))
 
@@ -109,6 +119,6 @@ def test_a_slice_of_a_large_text_reads_only_its_segments(catalog: Catalog, docs:
     with catalog.database.read() as connection:
         driver: Any = connection.connection.driver_connection
         driver.set_trace_callback(statements.append)
-    read = catalog.slice(TENANT, "docs", document.document_id, 1, [(6_000_000, 6_000_005)])
+    read = live_texts(catalog, document.document_id, [(6_000_000, 6_000_005)])
     assert read == ["01234"]
     assert any("text_segments" in statement and "[91]" in statement for statement in statements)

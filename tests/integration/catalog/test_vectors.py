@@ -47,7 +47,7 @@ def test_points_are_those_of_live_chunks(catalog: Catalog, docs: Collection, bat
     _, second = catalog.put(docs, make_draft("three", "four", "five", source="b"))
     catalog.put(other, make_draft("six"))
     _, renewed = catalog.put(docs, make_draft("one", "seven", document_id=document.document_id, expected=1))
-    catalog.documents.begin(docs, make_draft("pending", source="p"))
+    catalog.begin(docs, make_draft("pending", source="p"))
     batches = list(catalog.vectors.points(docs, batch))
     assert all(len(each.numbers) <= batch for each in batches)
     assert all(each.vectors.shape == (len(each.numbers), DIMENSIONS) for each in batches)
@@ -61,7 +61,7 @@ def test_points_are_those_of_live_chunks(catalog: Catalog, docs: Collection, bat
 
 
 def test_a_chunk_without_vector_is_named_and_never_left_out_silently(catalog: Catalog, docs: Collection) -> None:
-    pending = catalog.documents.begin(docs, make_draft("one", "two"))
+    pending = catalog.begin(docs, make_draft("one", "two"))
     catalog.vectors.put(docs.identity.digest, [vector_key("one")], np.ones((1, DIMENSIONS), dtype=np.float32))
     catalog.documents.publish(pending)
     assert [chunk.content for chunk in catalog.vectors.missing(docs, 10)] == ["two"]
@@ -70,7 +70,7 @@ def test_a_chunk_without_vector_is_named_and_never_left_out_silently(catalog: Ca
 
 
 def test_vectors_are_stored_with_the_chunks_that_need_them_or_not_at_all(catalog: Catalog, docs: Collection) -> None:
-    first, second = (catalog.documents.begin(docs, make_draft(word, source=word)) for word in ("one", "two"))
+    first, second = (catalog.begin(docs, make_draft(word, source=word)) for word in ("one", "two"))
     digest, given = docs.identity.digest, np.full((1, DIMENSIONS), 0.5, dtype=np.float32)
     catalog.documents.publish(first, vectors=NewVectors(digest, [vector_key("one")], given))
     catalog.documents.abandon(second)
@@ -86,7 +86,7 @@ def test_vectors_are_stored_with_the_chunks_that_need_them_or_not_at_all(catalog
 def test_vectors_that_no_chunk_needs_are_swept_after_an_hour(catalog: Catalog, docs: Collection) -> None:
     document, _ = catalog.put(docs, make_draft("kept", "old"))
     catalog.put(docs, make_draft("kept", document_id=document.document_id, expected=1))
-    catalog.documents.begin(docs, make_draft("pending", source="p"))
+    catalog.begin(docs, make_draft("pending", source="p"))
     digest, one = docs.identity.digest, np.ones((1, DIMENSIONS), dtype=np.float32)
     catalog.vectors.put(digest, [vector_key("pending")], one)
     assert catalog.vectors.sweep() == 0

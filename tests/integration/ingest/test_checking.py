@@ -314,14 +314,14 @@ def test_unfinished_generations_are_taken_back(library: Library) -> None:
         chunks=(),
         expected_generation=0,
     )
-    abandoned.begin(library.collection, draft)
+    abandoned.begin(library.collection, [draft])
     library.assert_repairable(FindingKind.GENERATION_UNFINISHED, 1)
 
 
 def test_generations_that_are_being_written_are_left_alone(library: Library) -> None:
     documents = library.harness.service.long_work.documents.catalog.documents
     draft = GenerationDraft(None, "now.md", DocumentFormat.TEXT, "0" * 64, DocumentFields(), "moon", (), 0)
-    pending = documents.begin(library.collection, draft)
+    (pending,) = documents.begin(library.collection, [draft])
     library.sql("UPDATE generations SET create_time = 0 WHERE state = 'PENDING'")
     assert library.check(repair=True)[0] == []
     documents.publish(pending)

@@ -19,8 +19,8 @@ from tests.stubs import by_id
 
 OLD, NEW = "# Old\n\n" + long_text(1, 20), "# New\n\n" + long_text(2, 20)
 STEPS = [
-    ("documents.begin_together", "before"),
-    ("documents.begin_together", "after"),
+    ("documents.begin", "before"),
+    ("documents.begin", "after"),
     ("cache.put", "before"),
     ("cache.put", "after"),
     ("vectors.upsert", "before"),

@@ -225,7 +225,7 @@ def test_what_a_dead_process_left_is_counted_and_taken_back(tmp_path: Path) -> N
     harness.ingest("tides", "a.txt", "A text that stays.")
     collection = harness.collection("tides")
     for source in ("b.txt", "c.txt"):
-        harness.service.upkeep.catalog.documents.begin(collection, make_draft("A text", source=source))
+        harness.service.upkeep.catalog.documents.begin(collection, [make_draft("A text", source=source)])
     assert harness.service.housekeeping.run_now(("unfinished",), Budget(60)) == 0, "they are being written"
     harness.service.upkeep.catalog.index_builds.begin(collection, collection.identity)
     harness.close()
@@ -242,7 +242,7 @@ def test_a_generation_that_is_being_written_is_left_alone_whatever_the_clock_say
     harness.create("tides")
     collection = harness.collection("tides")
     documents = harness.service.upkeep.catalog.documents
-    pending = documents.begin(collection, make_draft("A text", source="b.txt"))
+    (pending,) = documents.begin(collection, [make_draft("A text", source="b.txt")])
     clock.jumped = timedelta(hours=25)
     assert harness.service.housekeeping.run_now(("unfinished",), Budget(60)) == 0
     documents._under_way.clear()  # as if whoever wrote it had gone without taking it back

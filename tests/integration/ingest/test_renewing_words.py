@@ -108,6 +108,17 @@ def test_a_purge_before_the_renewal_takes_the_words_of_the_old_rules_along(
     assert f"{sentence}3".encode() not in (tmp_path / "catalog.db").read_bytes()
 
 
+def test_an_old_catalog_without_collections_has_nothing_to_renew_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with _as_0_1_0(tmp_path, monkeypatch):
+        pass
+    harness = Harness(tmp_path).start_without_parser_process()
+    harness.create("tides")
+    assert LexicalCheck(harness.catalog).written_by_other_rules() == []
+    harness.close()
+
+
 def _stored_words(harness: Harness) -> set[str]:
     with harness.catalog.read() as connection:
         return set(connection.exec_driver_sql("SELECT word FROM lexical_postings").scalars())

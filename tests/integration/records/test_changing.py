@@ -162,6 +162,8 @@ def test_an_unknown_id_deletes_nothing(keeping: Keeping) -> None:
     assert failure(keeping.restore, kept.record_id, memory_id(5)).reason == "RECORD_NOT_FOUND"
     assert keeping.texts() == ["A note."]
     assert failure(keeping.client.delete_records, collection=keeping.collection).reason == "INVALID_FIELD"
+    keeping.collection = "unknown"
+    assert failure(keeping.restore, kept.record_id).reason == "COLLECTION_NOT_FOUND"
 
 
 @pytest.mark.parametrize("where", [{}, {"$and": [{}]}, {"$not": {}}])

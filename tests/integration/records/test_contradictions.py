@@ -67,6 +67,18 @@ def test_other_scopes_and_other_types_are_left_alone(keeping: Keeping) -> None:
         assert suggested(keeping, record_id) == []
 
 
+def test_suggestions_of_other_memories_stay(keeping: Keeping) -> None:
+    first, second = memory_id(1), memory_id(2)
+    keeping.put(
+        memory("The limit is 20 entries.", record_id=first), memory("The limit is 30 entries.", record_id=second)
+    )
+    keeping.put(memory("I live in Berlin.", record_id=memory_id(3)))
+    keeping.put(memory("I moved to Hamburg.", seconds=60, record_id=memory_id(4)))
+    assert suggested(keeping, memory_id(4)) == [memory_id(3)]
+    assert suggested(keeping, first) == [second]
+    assert suggested(keeping, second) == [first]
+
+
 def test_a_new_text_is_compared_anew_and_a_new_importance_is_not(keeping: Keeping) -> None:
     old, new = memory_id(1), memory_id(2)
     keeping.put(memory("The limit is 20 entries.", record_id=old), memory("The limit is 30 entries.", record_id=new))

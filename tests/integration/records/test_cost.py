@@ -18,8 +18,9 @@ from groundwire.catalog.deletions import Deleted
 from groundwire.catalog.documents import Documents
 from groundwire.ingest import records as ingest_records
 from groundwire.ingest.changes import DocumentUpkeep
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.document import Document
-from groundwire.kernel.errors import PermissionDeniedError, StoreUnavailableError
+from groundwire.kernel.errors import CallCancelledError, PermissionDeniedError, StoreUnavailableError
 from groundwire.kernel.filter_parsing import parse_filter
 from groundwire.kernel.identity import Identity
 from groundwire.rpc import request_context
@@ -217,6 +218,26 @@ def test_a_deletion_that_stopped_goes_on_when_its_request_comes_again(
     (stored,) = harness.service.records.parts.catalog.deletions.ready_of_engine(harness.collection(name).engine_name)
     assert len(set(stored.traces.document_ids)) == len(set(stored.traces.numbers)) == 5
     assert not any(harness.service.records.parts.catalog.deletions.left_of(stored).values())
+
+
+@pytest.mark.usefixtures("_two_at_once")
+def test_a_deletion_whose_caller_has_left_stops_between_two_steps(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harness.calls.create_collection(collections_pb.CreateCollectionRequest(collection="left"))
+    put(harness, "left", 5)
+    listing = pb.ListRecordsRequest(collection="left")
+    ids = [each.record_id for each in blocking(harness.service.records.ListRecords)(listing).records]
+    budget, delete_all = Budget(), Documents.delete_all
+
+    def cancelled_meanwhile(self: Documents, *given: Any, **named: Any) -> Deleted:
+        budget.cancel()
+        return delete_all(self, *given, **named)
+
+    monkeypatch.setattr(Documents, "delete_all", cancelled_meanwhile)
+    with pytest.raises(CallCancelledError):
+        harness.service.records.records.delete(Identity(), "left", ids, budget, permanent=False)
+    assert len(blocking(harness.service.records.ListRecords)(listing).records) == 3
 
 
 @pytest.mark.usefixtures("_two_at_once")

@@ -12,6 +12,7 @@ from groundwire.api.ingest.v1 import deletion_pb2
 from groundwire.api.ingest.v1 import record_service_pb2 as pb
 from groundwire.client import GroundwireClient
 from groundwire.kernel.errors import DocumentNotFoundError
+from groundwire.kernel.identifiers import new_document_id
 from tests.e2e.server import ServerProcess
 from tests.embedding_endpoint import embedding_endpoint
 from tests.integration.records.keeping import (
@@ -104,6 +105,16 @@ def test_a_purge_by_filter_counts_what_goes_with_the_documents(keeping: Keeping)
     assert purged.document_count == 2
     assert keeping.texts() == []
     assert keeping.found("whales") == ["Whales sing."]
+
+
+def test_a_record_quotes_no_more_than_a_thousand_documents_with_all_its_texts(keeping: Keeping) -> None:
+    *most, last = (new_document_id() for _ in range(1001))
+    stored = memory_id(1)
+    keeping.put(record(MEMORY, "The moon.", quoted_document_ids=most, record_id=stored))
+    refused = keeping.refused(record(MEMORY, "The tides.", quoted_document_ids=[last], record_id=stored))
+    assert "more than 1000" in refused["quoted_document_ids"]
+    keeping.put(record(MEMORY, "The tides.", quoted_document_ids=most[:1], record_id=stored))
+    assert keeping.texts() == ["The tides."]
 
 
 def test_an_earlier_text_is_still_taken_to_quote(keeping: Keeping) -> None:

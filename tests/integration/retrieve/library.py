@@ -211,7 +211,7 @@ class Library:
             chunks=chunks,
             expected_generation=replaces.generation if replaces else 0,
         )
-        return self.documents.begin(collection or self.collection, draft)
+        return self.documents.begin(collection or self.collection, [draft])[0]
 
     def search(self, request: SearchRequest) -> SearchResult:
         return self.service.search.search(request, Budget())

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
@@ -10,6 +10,7 @@ import pytest
 
 from groundwire.embedders import batching
 from groundwire.embedders.batching import MAX_QUERY_RUN, BatchingEmbedder
+from groundwire.embedders.tokenization import TokenIds
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import CallCancelledError, DeadlineError, OverloadedError, UnavailableError
@@ -64,15 +65,19 @@ def test_an_idle_engine_gets_a_query_at_once_and_alone(engine: WordEngine, embed
     assert engine.batches == [[[START, 3, 3, END]]]
 
 
-def test_an_error_leaves_the_engine_usable(engine: WordEngine, embedder: BatchingEmbedder) -> None:
+def test_an_error_is_told_at_once_and_leaves_the_engine_usable(
+    embedder: BatchingEmbedder, threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batching, "_LOOKS_EVERY_S", 60.0)
     for _ in range(3):
         with pytest.raises(UnavailableError, match="engine failed"):
-            embedder.embed_query("w49", Budget())
+            threads.submit(embedder.embed_query, "w49", Budget()).result(10)
     assert int(embedder.embed_query("w1", Budget()).argmax()) == 1
     assert embedder.embed_documents(["w1"], Budget()).shape[0] == 1
 
 
-def test_closing_waits_for_a_query_that_runs(threads: ThreadPoolExecutor) -> None:
+def test_closing_waits_for_a_query_that_runs(threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batching, "_CLOSE_WAIT_S", 60.0)
     engine = WordEngine()
     embedder = BatchingEmbedder(engine, word_model())
     engine.gate.clear()
@@ -85,6 +90,31 @@ def test_closing_waits_for_a_query_that_runs(threads: ThreadPoolExecutor) -> Non
     closing.result(10)
     assert int(query.result(10).argmax()) == 1
     assert engine.is_closed
+
+
+def test_closing_ends_the_workers() -> None:
+    before = set(threading.enumerate())
+    embedder = BatchingEmbedder(WordEngine(parallelism=2), word_model())
+    workers = set(threading.enumerate()) - before
+    assert len(workers) == 2
+    embedder.close()
+    eventually(lambda: not any(worker.is_alive() for worker in workers))
+
+
+def test_a_call_that_is_cancelled_while_its_texts_are_cut_into_tokens_stops_there(
+    embedder: BatchingEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    budget, encode, slices = Budget(), embedder.tokenizer.encode, list[int]()
+
+    def cancelled_meanwhile(texts: Sequence[str]) -> list[TokenIds]:
+        slices.append(len(texts))
+        budget.cancel()
+        return encode(texts)
+
+    monkeypatch.setattr(embedder.tokenizer, "encode", cancelled_meanwhile)
+    with pytest.raises(CallCancelledError):
+        embedder.embed_documents(["w1"] * 500, budget)
+    assert slices == [batching.SLICE_TEXTS]
 
 
 def test_queries_that_arrive_meanwhile_run_together(

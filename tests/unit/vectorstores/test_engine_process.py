@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from groundwire.kernel.errors import (
     GroundwireError,
     StoreUnavailableError,
 )
-from groundwire.vectorstores import engine_process
+from groundwire.vectorstores import engine_process, engine_store
 from groundwire.vectorstores.engine_process import EngineProcess
 from groundwire.vectorstores.engine_store import OwnedEngine
 from tests.conformance.processes import freeze
@@ -164,7 +164,101 @@ def test_an_engine_that_was_killed_is_replaced_though_nobody_calls(start: Start)
     os.kill(first._process.pid, signal.SIGKILL)
     eventually(lambda: owned._engine is not None and owned._engine is not first)
     assert owned.live(Budget(10.0)).read(Budget(10.0), "echo", b"replaced") == b"replaced"
+    assert {end.fileno() for end in first._process.connections} == {-1}  # its descriptors do not add up
     owned.close()
+
+
+class PausedStarts:
+    """Starts the first engine at once, and the next ones when the test lets it."""
+
+    def __init__(self, start: Start) -> None:
+        self._start = start
+        self.engines: list[EngineProcess] = []
+        self.begun, self.may_go_on = threading.Event(), threading.Event()
+        self.failure: Exception | None = None
+
+    def __call__(self) -> EngineProcess:
+        if self.engines:
+            self.begun.set()
+            assert self.may_go_on.wait(60.0)
+            if self.failure is not None:
+                raise self.failure
+        self.engines.append(self._start())
+        return self.engines[-1]
+
+
+@pytest.fixture
+def starts(start: Start) -> PausedStarts:
+    return PausedStarts(start)
+
+
+@pytest.fixture
+def owned(starts: PausedStarts) -> Iterator[OwnedEngine]:
+    """Give one whose engine was killed and is just being started again."""
+    owned = OwnedEngine(starts)
+    os.kill(owned.live(Budget(10.0))._process.pid, signal.SIGKILL)
+    assert starts.begun.wait(30.0)
+    yield owned
+    starts.may_go_on.set()
+    owned.close()
+
+
+def waiting_call(pool: ThreadPoolExecutor, owned: OwnedEngine) -> "Future[EngineProcess]":
+    budget = Budget()
+    call = pool.submit(owned.live, budget)
+    eventually(lambda: bool(budget._waited_on))
+    return call
+
+
+def test_who_waits_for_an_engine_gets_it_as_soon_as_it_runs(owned: OwnedEngine, starts: PausedStarts) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        call = waiting_call(pool, owned)
+        starts.may_go_on.set()
+        assert call.result(15.0) is starts.engines[1]
+
+
+def test_who_waits_for_an_engine_is_told_at_once_that_it_fails(owned: OwnedEngine, starts: PausedStarts) -> None:
+    starts.failure = StoreUnavailableError("the folder cannot be opened")
+    with ThreadPoolExecutor(1) as pool:
+        call = waiting_call(pool, owned)
+        starts.may_go_on.set()
+        with pytest.raises(StoreUnavailableError, match="the folder cannot be opened"):
+            call.result(15.0)
+
+
+def test_who_waits_for_an_engine_is_told_at_once_that_the_store_is_closed(
+    owned: OwnedEngine, starts: PausedStarts
+) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        call = waiting_call(pool, owned)
+        closing = pool.submit(owned.close)
+        with pytest.raises(StoreUnavailableError, match="the vector store is closed"):
+            call.result(15.0)
+        starts.may_go_on.set()
+        closing.result(15.0)
+
+
+def test_closing_ends_an_engine_that_is_just_starting(
+    owned: OwnedEngine, starts: PausedStarts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_store, "_STOP_S", 60.0)
+    threading.Timer(0.5, starts.may_go_on.set).start()
+    owned.close()
+    # Before it returns: whoever opens the folder next must not meet another engine there.
+    assert [engine._process.exit_code is not None for engine in starts.engines] == [True, True]
+
+
+def test_closing_does_not_wait_for_the_next_attempt_to_start(
+    owned: OwnedEngine, starts: PausedStarts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_store, "_PAUSES_S", (60.0,))
+    monkeypatch.setattr(engine_store, "_STOP_S", 60.0)
+    starts.failure = StoreUnavailableError("the folder cannot be opened")
+    starts.may_go_on.set()
+    eventually(lambda: bool(owned._failure))
+    began_at = time.monotonic()
+    owned.close()
+    assert time.monotonic() - began_at < 15.0
 
 
 def test_callers_do_not_wait_for_an_engine_that_fails_to_start(start: Start) -> None:

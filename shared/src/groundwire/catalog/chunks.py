@@ -28,7 +28,7 @@ from groundwire.catalog.rows import (
     visible_generation_keys,
 )
 from groundwire.catalog.schema import chunks, collections, documents, generations
-from groundwire.catalog.texts import slice_of_generation
+from groundwire.catalog.texts import live_text
 from groundwire.catalog.vectors import vectors_by_hash
 from groundwire.catalog.vocabularies import metadata_fields
 from groundwire.kernel.bounded_cache import BoundedCache
@@ -451,8 +451,7 @@ class PassageReader:
         Raises:
             DataLossError: they are not within the text, or a part of it is missing.
         """
-        owner = self.collection
-        return slice_of_generation(self._connection, owner.tenant, owner.name, document_id, None, start, end)
+        return live_text(self._connection, self.collection.tenant, self.collection.name, document_id, start, end)
 
 
 _PER_QUERY = 5000

@@ -367,11 +367,7 @@ class Documents(Aggregate):
             with self._database.read() as connection:
                 refuse_full_tenant(connection, tenant, has_new_documents=adds_document, is_written=False)
 
-    def begin(self, collection: Collection, draft: GenerationDraft) -> PendingGeneration:
-        """Write a generation that nobody sees yet; see `begin_together`."""
-        return self.begin_together(collection, [draft])[0]
-
-    def begin_together(
+    def begin(
         self, collection: Collection, drafts: Sequence[GenerationDraft], embedded: Mapping[str, int] | None = None
     ) -> list[PendingGeneration]:
         """Write generations of different documents that nobody sees yet: text, chunks, filter keys and chunk numbers.
@@ -482,7 +478,7 @@ class Documents(Aggregate):
 
         Args:
             collection: that of all of them.
-            pending: what `begin_together` returned.
+            pending: what `begin` returned.
             vectors: those of their chunks that were not stored before.
             changes: new fields of documents whose texts stay.
             turns: the highest number of an exchange that each conversation had when numbers behind it were given.

@@ -218,7 +218,6 @@ def _take_out(connection: Connection, collection_key: int, state: str, entries: 
 
 
 def drop_segments(connection: Connection, segment_keys: Sequence[int]) -> None:
-    connection.execute(delete(lexical_postings).where(_p.segment_key.in_(segment_keys)))
     connection.execute(delete(lexical_segments).where(_s.segment_key.in_(segment_keys)))
 
 
@@ -384,7 +383,6 @@ class LexicalCheck(Aggregate):
                 (key, name) for key, owner, name in rows if tenant in {None, owner} and (names is None or name in names)
             ]
         for key, name in checked:
-            budget.check()
             with self._database.read() as connection:
                 segment_keys = _segment_keys(connection, key)
                 members = [
@@ -442,9 +440,10 @@ class LexicalCheck(Aggregate):
             with self._database.read() as connection:
                 old = [each for each in _segment_keys(connection, key) if each not in made]
             for segment_key in old:
-                while (new := self._replace(key, segment_key)) is None:
+                new: list[int] | None = None
+                while new is None:
                     budget.check()
-                budget.check()
+                    new = self._replace(key, segment_key)
                 made.update(new)
         with self._database.read() as connection:
             absent = {

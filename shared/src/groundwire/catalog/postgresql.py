@@ -372,7 +372,7 @@ def interruptible(connection: Connection, is_over: Callable[[], bool]) -> Iterat
         yield
     finally:
         ended.set()
-        watching.join()
+        watching.join()  # or it might cancel the next statement of the connection
 
 
 # Connections and transactions
@@ -541,6 +541,7 @@ class _Presence:
     def end(self) -> None:
         """End the session; idempotent."""
         self._ending.set()
+        # Before the session ends: the thread would open another one, which shows a process that is gone as alive.
         self._thread.join()
         with self._lock:
             connection, self._connection = self._connection, None
@@ -549,7 +550,6 @@ class _Presence:
             with suppress(DBAPIError):
                 connection.exec_driver_sql("SELECT pg_advisory_unlock_all()")
             connection.close()
-        self._engine.dispose()
 
     def _stay(self) -> None:
         while not self._ending.wait(_LOOK_IN_S):
@@ -758,7 +758,6 @@ class CatalogServer:
     def close(self) -> None:
         """Close all connections; idempotent."""
         self._presence.end()
-        self.reading.dispose()
         self.writing.dispose()
 
 
@@ -795,7 +794,6 @@ class ServerProbe:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
-        self._engine.dispose()
 
     def _row(self, statement: str, parameters: tuple[Any, ...] = ()) -> Any:
         try:

@@ -385,10 +385,7 @@ def _matching(where: Filter | None) -> ColumnElement[bool]:
     of_columns = [
         _r[clause.field] == clause.value
         for clause in clauses
-        if isinstance(clause, Comparison)
-        and clause.comparator is Comparator.EQ
-        and clause.field in _INDEXED
-        and isinstance(clause.value, str)
+        if isinstance(clause, Comparison) and clause.comparator is Comparator.EQ and clause.field in _INDEXED
     ]
     return and_(true(), *of_columns, to_sql(where, chunks.c.payload))
 

@@ -483,7 +483,7 @@ class Sessions(Aggregate):
         replied = (column for column in _answer.c if column.name != "found")
         statement = (
             _answers_with(*replied, *asked, sessions.c.session_id, sessions.c.collection)
-            .where(_visible(tenant), _answer.c.tenant == tenant, _answer.c.role == Role.ASSISTANT.value)
+            .where(_visible(tenant), _answer.c.role == Role.ASSISTANT.value)
             .order_by(_answer.c.message_key.desc())
             .limit(limit)
         )

@@ -565,7 +565,6 @@ class CatalogFile:
 
     def close(self) -> None:
         """Close all connections and release the lock."""
-        self.reading.dispose()
         # The last connection to close folds the write-ahead log into the file.
         if self._writing is not None:
             self._writing.close()

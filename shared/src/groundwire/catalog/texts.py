@@ -212,16 +212,14 @@ class SpanReader:
         return pages_between(self._pages[document_id, generation], start, end)
 
 
-def slice_of_generation(
-    connection: Connection, tenant: str, collection: str, document_id: str, generation: int | None, start: int, end: int
-) -> str:
-    """Return the code points start..end of a generation, None for the live one.
+def live_text(connection: Connection, tenant: str, collection: str, document_id: str, start: int, end: int) -> str:
+    """Return the code points start..end of the live text of a document.
 
     Raises:
-        DocumentNotFoundError: no such document, or no published generation of this number.
+        DocumentNotFoundError: no such document.
         DataLossError: they are not within the text, or a part of it is missing.
     """
-    found = _find(connection, tenant, collection, document_id, generation)
+    found = _find(connection, tenant, collection, document_id, None)
     if not 0 <= start <= end <= found.total_chars:
         raise DataLossError(f"span {start}..{end} is not within the text of {found.total_chars}", what="span")
     return _join(_contents(connection, found.key, start, end), start, end)

@@ -183,7 +183,6 @@ class Schedule:
     def drop(self, call: Call) -> None:
         """Remove the queued work of a call that nobody waits for any more."""
         with self._changed:
-            call.slices.clear()
             for turns in (self._urgent, self._patient):
                 if call in turns:
                     turns.remove(call)
@@ -268,11 +267,8 @@ class Schedule:
         """Refuse further work, let the workers end, and return the calls that still wait in the queue."""
         with self._changed:
             self._closed = True
-            waiting = [*self._urgent, *self._patient]
-            self._urgent.clear()
-            self._patient.clear()
             self._changed.notify_all()
-            return waiting
+            return [*self._urgent, *self._patient]
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,12 +332,8 @@ class BatchingEmbedder:
         self.identity = replace(model.identity, provider=provider)
         self.tokenizer = ModelTokenizer(model.tokenizer)
         self._schedule = Schedule(engine.parallelism)
-        self._workers = [
-            threading.Thread(target=self._work, name=f"embed-{number}", daemon=True)
-            for number in range(engine.parallelism)
-        ]
-        for worker in self._workers:
-            worker.start()
+        for number in range(engine.parallelism):
+            threading.Thread(target=self._work, name=f"embed-{number}", daemon=True).start()
 
     @property
     def batch_sizes(self) -> Counter[int]:
@@ -377,8 +369,6 @@ class BatchingEmbedder:
         if not self._schedule.wait_until_idle(_CLOSE_WAIT_S):
             _LOG.error("the embedding engine hangs: it is left running")
             return
-        for worker in self._workers:
-            worker.join()
         self._engine.close()
 
     def _embed(self, texts: Sequence[str], budget: Budget, frame: Frame, *, urgent: bool) -> Vectors:
@@ -404,8 +394,7 @@ class BatchingEmbedder:
             # The engine is checked now and then, because a call may have no deadline.
             while not call.wait(budget, _LOOKS_EVERY_S):
                 self._refuse_if_hung(call, patience_s)
-        except BaseException as error:
-            call.fail(error)
+        except BaseException:
             self._schedule.drop(call)
             raise
         vectors = call.vectors()
@@ -434,8 +423,6 @@ class BatchingEmbedder:
                 # The items of several callers run again alone, so that only the call that caused the error fails.
                 if len({id(item.call) for item in batch}) > 1:
                     for item in batch:
-                        if item.call.has_failed:
-                            continue
                         try:
                             self._run([item])
                         except Exception as own_error:  # noqa: BLE001 - the same

@@ -56,7 +56,6 @@ class OwnedEngine:
             DeadlineError: the deadline of the budget passed.
             CallCancelledError: the budget was cancelled.
         """
-        budget.check()
         # Without the lock, as on nearly every call: a reference is read whole.
         if (engine := self._live()) is not None:
             return engine

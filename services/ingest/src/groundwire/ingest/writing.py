@@ -94,7 +94,7 @@ class GenerationWriter:
             known = {name: made for name, made in stored.items() if made is not None}
             new = frozenset(new_texts(chunks, known))
             with Step("ingest.begin"):
-                pending = self.catalog.documents.begin_together(collection, drafts, known)
+                pending = self.catalog.documents.begin(collection, drafts, known)
             try:
                 total = len(chunks)
                 with Step("ingest.embed"):
