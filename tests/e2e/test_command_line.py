@@ -595,6 +595,23 @@ def test_what_cannot_be_meant_is_a_usage_error_that_names_it(tmp_path: Path, com
     assert {path.name for path in tmp_path.iterdir()} <= {"latin.env", "nul.env", "cut.env", "data"}
 
 
+@pytest.mark.parametrize(
+    ("command", "suggestion"),
+    [
+        ("serve --address 127.0.0.1:1", "'--address'. Did you mean '--listen'? Try `groundwire serve --help`."),
+        ("serve --port 1", "'--port'. Did you mean '--listen'? Try `groundwire serve --help`."),
+        ("ask x -c c --port 1", "'--port'. Did you mean '--address'? Try `groundwire ask --help`."),
+        ("docs show x", "'show'. Did you mean 'get'? Try `groundwire docs --help`."),
+        ("serv", "(Did you mean one of: 'search', 'serve'?) Try `groundwire --help`."),
+        ("show x", "'show'. Try `groundwire --help`."),
+    ],
+)
+def test_what_does_not_exist_leads_to_what_is_meant(command: str, suggestion: str) -> None:
+    done = groundwire(*command.split())
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith(f"{suggestion}\n")
+
+
 def test_answer_alone_has_to_know_where_to_search() -> None:
     done = groundwire("serve", "answer")
     assert done.returncode == 2

@@ -283,7 +283,7 @@ def ingest(
     except StoppedRun as stopped:
         if isinstance(stopped.__cause__, KeyboardInterrupt):
             raise Interrupted(f"interrupted: {stopped}") from stopped
-        silent = unreachable()
+        silent = ", ".join(unreachable())
         why = f"no server answers at {silent} any more" if silent else str(stopped.__cause__)
         raise UnavailableError(f"{why}: {stopped}") from stopped
     if not is_complete:
