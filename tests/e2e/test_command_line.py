@@ -519,7 +519,7 @@ def test_logged_queries_are_shown_from_a_time_up_to_another(address: str) -> Non
         return [each["log_time"] for each in json.loads(done.stdout)]
 
     for query in ("tides", "bread"):
-        groundwire("search", query, "-c", "notes", address=address)
+        groundwire("search", query, "-c", "notes", "-k", "1", address=address)
     deadline = time.monotonic() + 20
     while len(logged("-n", "2")) < 2:  # they are written in the background
         assert time.monotonic() < deadline
@@ -528,7 +528,9 @@ def test_logged_queries_are_shown_from_a_time_up_to_another(address: str) -> Non
     assert older not in logged("--since", newest)
     assert older in logged("--until", newest)
     assert newest not in logged("--until", newest)
-    shown = groundwire("logs", "-c", "notes", "-n", "1", address=address).stdout[:19]
+    printed = groundwire("logs", "-c", "notes", "-n", "1", address=address).stdout
+    assert " ms  1 result, " in printed
+    shown = printed[:19]
     assert newest in logged("--since", shown)
     assert logged("--until", "2020-01-01") == []
 

@@ -112,7 +112,7 @@ def parse_filter_text(text: str, path: str = "filter", depth: int = 0) -> Filter
     except RecursionError:  # the JSON parser gives up before the depth is checked
         raise InvalidFilterError.of(path, f"is nested deeper than {MAX_DEPTH} levels") from None
     except ValueError as error:
-        raise InvalidFilterError.of(path, f"is not JSON: {error}") from error
+        raise InvalidFilterError.of(path, f'is not JSON, such as {{"year": 2024}}: {error}') from error
     return parse_filter(document, path, depth)
 
 
