@@ -319,7 +319,9 @@ class _Resolver:
                     field = RECORD_ALIASES.get(field, field)
                 if field not in self._kinds:
                     hint, own = "", sorted(self._custom)[:_NAMED_KEYS]
-                    if near := get_close_matches(condition.field.casefold(), [*self._kinds, *ALIASES], n=1):
+                    # `metadata.year` is how requests that set the key name it.
+                    written = condition.field.casefold().removeprefix("metadata.")
+                    if near := get_close_matches(written, [*self._kinds, *ALIASES], n=1):
                         hint = f"; did you mean {near[0]!r}?"
                     elif own:
                         hint = f"; keys of the collection are {', '.join(own)}"
