@@ -138,13 +138,13 @@ def show_ingest(report: dict[str, Any]) -> None:
         for warning in file["warnings"]:
             sources_of.setdefault(warning, []).append(file["source"])
     for warning, sources in sources_of.items():
-        where = sources[0] if len(sources) == 1 else f"{len(sources)} files, {sources[0]} the first"
+        where = sources[0] if len(sources) == 1 else f"{len(sources):,} files, {sources[0]} the first"
         print_line(("warning", "yellow"), f" {warning} ({where})", err=True)
     for file in report["files"]:
         if file["error"] is not None:
             print_line(("failed", "bold red"), f" {file['source']}: {file['error']}", err=True)
     totals = report["totals"]
-    outcomes = ", ".join(f"{totals[name]} {name}" for name in (*_OUTCOMES, "deleted") if totals[name])
+    outcomes = ", ".join(f"{totals[name]:,} {name}" for name in (*_OUTCOMES, "deleted") if totals[name])
     chunks = f"{counted(totals['chunks'], 'chunk')}, {totals['embedded']:,} embedded"
     print_line(f"{counted(totals['files'], 'file')}: {outcomes or 'nothing to do'} · {chunks}")
 
@@ -160,7 +160,9 @@ def show_plan(report: dict[str, Any]) -> None:
     totals = dict(report["totals"])
     totals["removed"] += sum(document["chunks"] for document in report["deleted"])
     unchanged = sum(file["outcome"] in UNCHANGED for file in report["files"])
-    rows.append((counted(totals["files"], "file"), *(totals[name] for name in PLAN_COUNTS), f"{unchanged} as they are"))
+    rows.append(
+        (counted(totals["files"], "file"), *(totals[name] for name in PLAN_COUNTS), f"{unchanged:,} as they are")
+    )
     print_table(("file", *PLAN_COUNTS, "outcome"), rows, "no files")
 
 
@@ -174,8 +176,9 @@ def show_skipped(skipped: Sequence[SkippedFile], *, verbose: bool) -> None:
         sources = [each.source for each in skipped if each.reason is reason]
         if sources and reason is SkipReason.UNSUPPORTED:
             endings = Counter(PurePosixPath(source).suffix.lower() or "without an ending" for source in sources)
-            named = ", ".join(f"{count} {ending}" for ending, count in endings.most_common(_NAMED_ENDINGS))
-            named += f" and {len(endings) - _NAMED_ENDINGS} other endings" if len(endings) > _NAMED_ENDINGS else ""
+            named = ", ".join(f"{count:,} {ending}" for ending, count in endings.most_common(_NAMED_ENDINGS))
+            others = len(endings) - _NAMED_ENDINGS
+            named += f" and {counted(others, 'other ending')}" if others > 0 else ""
             summary = f" {counted(len(sources), 'file')} of types that are not read: {named}; {hint}"
             print_line(("skipped", "yellow"), summary, err=True)
         elif sources:
@@ -364,7 +367,7 @@ class StoppedRun(Exception):  # noqa: N818 - not always an error
     """
 
     def __init__(self, done: Sequence[FileOutcome], total: int) -> None:
-        super().__init__(f"{len(done)} of {total} done; run again to continue")
+        super().__init__(f"{len(done):,} of {total:,} done; run again to continue")
         self.done = done
 
 
@@ -558,7 +561,7 @@ class IngestRun:
             print_line(f"missing {document['source']}", err=True)
         if len(missing) > _NAMED:
             print_line(f"and {len(missing) - _NAMED} more", err=True)
-        return confirm(f"Delete {len(missing)} documents of {self.collection!r}?")
+        return confirm(f"Delete {counted(len(missing), 'document')} of {self.collection!r}?")
 
 
 def reason_of(error: GroundwireError) -> str:
