@@ -187,6 +187,16 @@ def test_the_command_line_and_both_clients_take_the_key_from_a_file(guarded: Gua
     assert (refused.returncode, "UNAUTHENTICATED" in refused.stderr) == (1, True)
     denied = groundwire("collections", "create", "x", "--token-file", str(token_file), address=address)
     assert (denied.returncode, "the call needs the right 'write'" in denied.stderr) == (1, True)
+    # Said once, not of each file.
+    for name in ("a.md", "b.md"):
+        (tmp_path / "files" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "files" / name).write_text("The moon causes the tides.", encoding="utf-8")
+    filling = ("ingest", str(tmp_path / "files"), "-c", "x", "--token-file")
+    (tmp_path / "writer").write_text(guarded.tokens["write"], encoding="utf-8")
+    assert groundwire(*filling, str(tmp_path / "writer"), address=address).returncode == 0
+    unfilled = groundwire(*filling, str(token_file), address=address)
+    assert (unfilled.returncode, unfilled.stdout) == (1, "")
+    assert unfilled.stderr == "error PERMISSION_DENIED: the call needs the right 'write'\n"
 
     with GroundwireClient(address, metadata=token_from_file(token_file)) as client:
         client.list_collections()

@@ -496,6 +496,16 @@ def test_a_bad_file_is_named_and_the_others_go_on(address: str, tmp_path: Path) 
     assert json.loads(shown.stdout)["encoding"] == "windows-1252"
 
 
+def test_sizes_that_no_file_can_be_cut_by_are_told_once(address: str, tmp_path: Path) -> None:
+    for name in ("a.md", "b.md"):
+        (tmp_path / name).write_text("Granite is an igneous rock.\n", encoding="utf-8")
+    for option in ((), ("--plan",)):
+        done = groundwire("ingest", str(tmp_path), "-c", "notes", "--target-size", "5", *option, address=address)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.count("chunking.target_size: must be 16 to 8192 tokens") == 1
+        assert "a.md" not in done.stderr
+
+
 def test_health_is_serving(address: str) -> None:
     done = groundwire("health", "--json", address=address)
     assert done.returncode == 0

@@ -47,6 +47,8 @@ from groundwire.kernel.errors import (
     DocumentNotFoundError,
     GroundwireError,
     InvalidRequestError,
+    PermissionDeniedError,
+    UnauthenticatedError,
     UnavailableError,
 )
 from groundwire.kernel.filters import ALIASES
@@ -284,10 +286,13 @@ def ingest(
             run = IngestRun(client, collection, selected, roots, options, jobs, yes, verbose)
             is_complete = run.plan(profile) if plan else run.ingest(profile)
     except StoppedRun as stopped:
-        if isinstance(stopped.__cause__, KeyboardInterrupt):
+        cause = stopped.__cause__
+        if isinstance(cause, KeyboardInterrupt):
             raise Interrupted(f"interrupted: {stopped}") from stopped
+        if isinstance(cause, GroundwireError) and not isinstance(cause, UnavailableError):
+            raise cause from None
         silent = ", ".join(unreachable())
-        why = f"no server answers at {silent} any more" if silent else str(stopped.__cause__)
+        why = f"no server answers at {silent} any more" if silent else str(cause)
         raise UnavailableError(f"{why}: {stopped}") from stopped
     if not is_complete:
         raise click.exceptions.Exit(1)
@@ -402,7 +407,8 @@ class IngestRun:
         try:
             outcomes = self._for_each(self.sources.files, self._ingest_file)
         except StoppedRun as stopped:
-            self._report(stopped.done, [])
+            if stopped.done:
+                self._report(stopped.done, [])
             raise
         # After the ingest, so that an interrupted run deletes nothing.
         missing = self._missing()
@@ -469,16 +475,16 @@ class IngestRun:
         """Return what becomes of each file, in the order of the files; `jobs` are worked on at a time.
 
         Raises:
-            StoppedRun: the run was interrupted or the server is gone. The calls under way are cancelled, for which the
-                client is closed; the server stops working on them.
+            StoppedRun: the run was interrupted, the server is gone, or it would refuse every file. The calls under way
+                are cancelled, for which the client is closed; the server stops working on them.
         """
 
         def work_on(file: SourceFile) -> FileOutcome:
             try:
                 outcome = work(file, progress)
-            except (UnavailableError, CallCancelledError):
-                raise  # concerns more than the file
             except GroundwireError as error:
+                if _concerns_all(error):
+                    raise
                 outcome = FileOutcome(file.source_uri, "failed", error=f"{error.reason}: {reason_of(error)}")
             except OSError as error:
                 outcome = FileOutcome(file.source_uri, "failed", error=f"cannot read: {error.strerror}")
@@ -492,7 +498,7 @@ class IngestRun:
             try:
                 for future in as_completed(futures):
                     future.result()
-            except (KeyboardInterrupt, UnavailableError) as cause:
+            except (KeyboardInterrupt, GroundwireError) as cause:
                 # Before the pool is shut down, which waits for running calls.
                 self.client.close()
                 pool.shutdown(cancel_futures=True)
@@ -562,6 +568,13 @@ class IngestRun:
         if len(missing) > _NAMED:
             print_line(f"and {len(missing) - _NAMED} more", err=True)
         return confirm(f"Delete {counted(len(missing), 'document')} of {self.collection!r}?")
+
+
+def _concerns_all(error: GroundwireError) -> bool:
+    """Tell whether every other file would fail as well: for the server, the credential or the options of the run."""
+    if isinstance(error, InvalidRequestError):
+        return all(each.field.startswith("chunking.") for each in error.violations)
+    return isinstance(error, UnavailableError | CallCancelledError | PermissionDeniedError | UnauthenticatedError)
 
 
 def reason_of(error: GroundwireError) -> str:
