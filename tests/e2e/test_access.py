@@ -1,6 +1,7 @@
 """Who may call what: every call that a running server has, with every kind of credential."""
 
 import itertools
+import json
 import sqlite3
 import threading
 import time
@@ -176,6 +177,19 @@ def test_a_revoked_key_is_refused_on_an_open_channel_and_at_the_next_message_of_
         with pytest.raises(grpc.RpcError) as caught:
             list(stream)
     assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
+
+
+def test_the_log_says_who_lacked_a_right(guarded: Guarded) -> None:
+    create = METHOD_PATHS["CreateCollection"]
+    with guarded.channel() as channel:
+        assert call(channel, create, b"", guarded.metadata("read"))[0] is grpc.StatusCode.PERMISSION_DENIED
+
+    def subjects() -> list[str]:
+        lines = [json.loads(line) for line in guarded.log.read_text(encoding="utf-8").splitlines() if create in line]
+        return [each["subject"] for each in lines if each["code"] == "PERMISSION_DENIED"]
+
+    wait_for(lambda: bool(subjects()))
+    assert subjects()[-1] == "read-subject"
 
 
 def test_the_command_line_and_both_clients_take_the_key_from_a_file(guarded: Guarded, tmp_path: Path) -> None:
