@@ -86,6 +86,14 @@ def test_scripts_are_taken_as_other_code_is(folder: Path) -> None:
     assert folder / "owl.js" in [each.path for each in find_source_files([folder]).files]
 
 
+def test_an_empty_file_fails_only_where_its_name_promises_a_document(tmp_path: Path) -> None:
+    for name in ("__init__.py", "notes.md"):
+        (tmp_path / name).touch()
+    found = find_source_files([tmp_path])
+    assert [file.source_uri for file in found.files] == ["notes.md"]
+    assert found.skipped == [SkippedFile("__init__.py", SkipReason.EMPTY)]
+
+
 def test_a_path_that_is_not_utf8_holds_nobody_up(tmp_path: Path) -> None:
     for name in (b"caf\xe9.md", b"tea.md"):
         (tmp_path / os.fsdecode(name)).write_text("text")

@@ -62,6 +62,7 @@ _OUTCOMES = ("created", "replaced", "unchanged", "reused", "failed")
 _LIST_THEM = "--verbose lists them"
 _HINTS = {
     SkipReason.UNSUPPORTED: _LIST_THEM,
+    SkipReason.EMPTY: _LIST_THEM,
     SkipReason.OUTSIDE_LINK: "--follow-links takes them, --verbose lists them",
     SkipReason.BROKEN_LINK: _LIST_THEM,
     SkipReason.SPECIAL: _LIST_THEM,

@@ -42,6 +42,7 @@ class SkipReason(StrEnum):
     """Why something in a folder is not taken."""
 
     UNSUPPORTED = "unsupported type"
+    EMPTY = "empty file"
     OUTSIDE_LINK = "outside link"
     BROKEN_LINK = "broken link"
     SPECIAL = "special file"
@@ -181,17 +182,16 @@ def _walk(root: Path, *, follow_links: bool) -> Iterator[SourceFile | SkippedFil
             continue
         for path in paths:
             source = prefix + path.name
+            reason: SkipReason | None = None
             try:
                 if path.is_symlink() and not path.exists():
                     reason = SkipReason.BROKEN_LINK
                 elif inside and path.is_symlink() and not path.resolve().is_relative_to(inside):
                     reason = SkipReason.OUTSIDE_LINK
-                elif not path.is_dir() and not path.is_file():
+                elif path.is_file():
+                    reason = _why_not_taken(path)
+                elif not path.is_dir():
                     reason = SkipReason.SPECIAL
-                elif path.is_dir() or path.suffix.lower() in SUFFIXES or _looks_readable(path):
-                    reason = None
-                else:
-                    reason = SkipReason.UNSUPPORTED
             except OSError as error:
                 yield UnusableFile(shown_path(source), f"cannot be read: {error.strerror}")
                 continue
@@ -212,6 +212,15 @@ def _usable(path: Path, source: str) -> SourceFile | UnusableFile:
     except UnicodeEncodeError:
         return UnusableFile(shown_path(source), "its path is not UTF-8; rename it")
     return SourceFile(path, source)
+
+
+def _why_not_taken(path: Path) -> SkipReason | None:
+    """Return why a file in a folder is not taken, None if it is."""
+    if path.suffix.lower() in SUFFIXES:
+        return None
+    if path.stat().st_size == 0:  # as an `__init__.py` is on purpose
+        return SkipReason.EMPTY
+    return None if _looks_readable(path) else SkipReason.UNSUPPORTED
 
 
 def _looks_readable(path: Path) -> bool:
