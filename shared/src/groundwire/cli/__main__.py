@@ -23,6 +23,7 @@ _SHOWN_CHARS = 100
 _MEANT = {
     "--address": ("--listen",),
     "--host": ("--listen", "--address"),
+    "--limit": ("--top-k", "--count"),
     "--port": ("--listen", "--address"),
     "show": ("get",),
 }
@@ -114,6 +115,9 @@ def _usage_message(refusal: "click.ClickException", *, as_json: bool) -> str:
         }
         meant = [name for name in _MEANT.get(tried, ()) if name in known]
         message = f"{refusal.message} Did you mean {meant[0]!r}?" if meant else message
+    takes_text = any(each.human_readable_name == "TEXT" for each in context.command.params)
+    if message.startswith("Got unexpected extra argument") and takes_text:
+        message = f"{message.rstrip('.')}: put the text in quotes."
     end = "" if message.endswith((".", "?", "?)")) else "."
     return message if as_json else f"{message}{end} Try `{context.command_path} --help`."
 
