@@ -74,8 +74,8 @@ def test_what_is_not_taken_is_named_with_its_reason(folder: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["plan.SVG", "page.css", "page.xsl", "page.css.map", "page.min.js"])
-def test_what_only_shows_a_page_is_not_taken_although_it_is_text(folder: Path, name: str) -> None:
+@pytest.mark.parametrize("name", ["plan.SVG", "letter.rtf", "page.css", "page.xsl", "page.css.map", "page.min.js"])
+def test_what_only_programs_read_is_not_taken_although_it_is_text(folder: Path, name: str) -> None:
     (folder / name).write_text("text")
     assert SkippedFile(name, SkipReason.UNSUPPORTED) in find_source_files([folder]).skipped
     assert [each.path for each in find_source_files([folder / name]).files] == [folder / name]
