@@ -1,6 +1,7 @@
 """Who may call what: every call that a running server has, with every kind of credential."""
 
 import itertools
+import json
 import sqlite3
 import threading
 import time
@@ -178,6 +179,19 @@ def test_a_revoked_key_is_refused_on_an_open_channel_and_at_the_next_message_of_
     assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
 
 
+def test_the_log_says_who_lacked_a_right(guarded: Guarded) -> None:
+    create = METHOD_PATHS["CreateCollection"]
+    with guarded.channel() as channel:
+        assert call(channel, create, b"", guarded.metadata("read"))[0] is grpc.StatusCode.PERMISSION_DENIED
+
+    def subjects() -> list[str]:
+        lines = [json.loads(line) for line in guarded.log.read_text(encoding="utf-8").splitlines() if create in line]
+        return [each["subject"] for each in lines if each["code"] == "PERMISSION_DENIED"]
+
+    wait_for(lambda: bool(subjects()))
+    assert subjects()[-1] == "read-subject"
+
+
 def test_the_command_line_and_both_clients_take_the_key_from_a_file(guarded: Guarded, tmp_path: Path) -> None:
     token_file = tmp_path / "token"
     token_file.write_text(guarded.tokens["read"] + "\n", encoding="utf-8")
@@ -187,6 +201,16 @@ def test_the_command_line_and_both_clients_take_the_key_from_a_file(guarded: Gua
     assert (refused.returncode, "UNAUTHENTICATED" in refused.stderr) == (1, True)
     denied = groundwire("collections", "create", "x", "--token-file", str(token_file), address=address)
     assert (denied.returncode, "the call needs the right 'write'" in denied.stderr) == (1, True)
+    # Said once, not of each file.
+    for name in ("a.md", "b.md"):
+        (tmp_path / "files" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "files" / name).write_text("The moon causes the tides.", encoding="utf-8")
+    filling = ("ingest", str(tmp_path / "files"), "-c", "x", "--token-file")
+    (tmp_path / "writer").write_text(guarded.tokens["write"], encoding="utf-8")
+    assert groundwire(*filling, str(tmp_path / "writer"), address=address).returncode == 0
+    unfilled = groundwire(*filling, str(token_file), address=address)
+    assert (unfilled.returncode, unfilled.stdout) == (1, "")
+    assert unfilled.stderr == "error PERMISSION_DENIED: the call needs the right 'write'\n"
 
     with GroundwireClient(address, metadata=token_from_file(token_file)) as client:
         client.list_collections()

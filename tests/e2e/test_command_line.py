@@ -496,6 +496,16 @@ def test_a_bad_file_is_named_and_the_others_go_on(address: str, tmp_path: Path) 
     assert json.loads(shown.stdout)["encoding"] == "windows-1252"
 
 
+def test_sizes_that_no_file_can_be_cut_by_are_told_once(address: str, tmp_path: Path) -> None:
+    for name in ("a.md", "b.md"):
+        (tmp_path / name).write_text("Granite is an igneous rock.\n", encoding="utf-8")
+    for option in ((), ("--plan",)):
+        done = groundwire("ingest", str(tmp_path), "-c", "notes", "--target-size", "5", *option, address=address)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.count("chunking.target_size: must be 16 to 8192 tokens") == 1
+        assert "a.md" not in done.stderr
+
+
 def test_health_is_serving(address: str) -> None:
     done = groundwire("health", "--json", address=address)
     assert done.returncode == 0
@@ -519,7 +529,7 @@ def test_logged_queries_are_shown_from_a_time_up_to_another(address: str) -> Non
         return [each["log_time"] for each in json.loads(done.stdout)]
 
     for query in ("tides", "bread"):
-        groundwire("search", query, "-c", "notes", address=address)
+        groundwire("search", query, "-c", "notes", "-k", "1", address=address)
     deadline = time.monotonic() + 20
     while len(logged("-n", "2")) < 2:  # they are written in the background
         assert time.monotonic() < deadline
@@ -528,7 +538,9 @@ def test_logged_queries_are_shown_from_a_time_up_to_another(address: str) -> Non
     assert older not in logged("--since", newest)
     assert older in logged("--until", newest)
     assert newest not in logged("--until", newest)
-    shown = groundwire("logs", "-c", "notes", "-n", "1", address=address).stdout[:19]
+    printed = groundwire("logs", "-c", "notes", "-n", "1", address=address).stdout
+    assert " ms  1 result, " in printed
+    shown = printed[:19]
     assert newest in logged("--since", shown)
     assert logged("--until", "2020-01-01") == []
 
@@ -593,6 +605,26 @@ def test_what_cannot_be_meant_is_a_usage_error_that_names_it(tmp_path: Path, com
     assert done.stderr.startswith("error ")
     assert named.format(folder=tmp_path) in done.stderr
     assert {path.name for path in tmp_path.iterdir()} <= {"latin.env", "nul.env", "cut.env", "data"}
+
+
+@pytest.mark.parametrize(
+    ("command", "suggestion"),
+    [
+        ("serve --address 127.0.0.1:1", "'--address'. Did you mean '--listen'? Try `groundwire serve --help`."),
+        ("serve --port 1", "'--port'. Did you mean '--listen'? Try `groundwire serve --help`."),
+        ("ask x -c c --port 1", "'--port'. Did you mean '--address'? Try `groundwire ask --help`."),
+        ("search x -c c --limit 3", "'--limit'. Did you mean '--top-k'? Try `groundwire search --help`."),
+        ("ask When is it -c c", "arguments (is it): put the text in quotes. Try `groundwire ask --help`."),
+        ("docs get a b -c c", "argument (b). Try `groundwire docs get --help`."),
+        ("docs show x", "'show'. Did you mean 'get'? Try `groundwire docs --help`."),
+        ("serv", "(Did you mean one of: 'search', 'serve'?) Try `groundwire --help`."),
+        ("show x", "'show'. Try `groundwire --help`."),
+    ],
+)
+def test_what_does_not_exist_leads_to_what_is_meant(command: str, suggestion: str) -> None:
+    done = groundwire(*command.split())
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith(f"{suggestion}\n")
 
 
 def test_answer_alone_has_to_know_where_to_search() -> None:

@@ -86,6 +86,23 @@ def test_an_address_of_another_form_is_a_usage_error(tmp_path: Path, listen: str
     assert not (tmp_path / "data").exists()
 
 
+@pytest.mark.parametrize(
+    ("variable", "needs"),
+    [
+        ("TLS_CERTIFICATE", "must be set together with GROUNDWIRE_TLS_KEY"),
+        ("TLS_KEY", "GROUNDWIRE_TLS_CERTIFICATE: must be set together with GROUNDWIRE_TLS_KEY"),
+        ("TLS_CLIENT_CA", "needs GROUNDWIRE_TLS_CERTIFICATE and GROUNDWIRE_TLS_KEY"),
+        ("JWKS", "needs GROUNDWIRE_JWT_ISSUER and GROUNDWIRE_JWT_AUDIENCE, or tokens meant for others"),
+    ],
+)
+def test_settings_that_need_others_are_named_as_they_are_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, needs: str
+) -> None:
+    monkeypatch.setenv(f"GROUNDWIRE_{variable}", str(tmp_path / "any.pem"))
+    code, line = refused("--data", str(tmp_path / "data"))
+    assert (code, line.startswith("error INVALID_FIELD: GROUNDWIRE_"), needs in line) == (2, True, True)
+
+
 def test_an_unknown_host_is_named(tmp_path: Path) -> None:
     code, line = refused("--listen", "nowhere.invalid:1", "--data", str(tmp_path / "data"))
     assert (code, "'nowhere.invalid' is neither an address nor a known name" in line) == (2, True)

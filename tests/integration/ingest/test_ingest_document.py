@@ -331,6 +331,7 @@ def test_undersized_chunks_are_told(harness: Harness, collection: str) -> None:
     (warning,) = harness.ingest(collection, "short.md", "# A\n\nShort.\n\n# B\n\nAlso short.\n").warnings
     assert warning.kind == ingest_result_pb2.INGEST_WARNING_KIND_CHUNK_UNDERSIZED
     assert warning.occurrence_count == 2
+    assert not harness.ingest(collection, "tiny.md", "# C\n\nThe only one.\n").warnings
 
 
 @pytest.mark.requirement("S4-24")

@@ -102,6 +102,13 @@ def test_what_the_assistant_said_is_quoted_from_no_summary() -> None:
     assert len(find_excerpts([replace(passage, source_uri="talk.txt")])) == 3
 
 
+def test_a_memory_needs_no_full_stop() -> None:
+    passage = make_passage("Anna likes tea", markup=Markup.NONE)
+    memory = replace(passage, source_uri="record:chunk-2026-02-10-a1b2c3d4")
+    assert _texts_of([memory]) == ["Anna likes tea"]
+    assert _texts_of([passage]) == []  # it may be a heading
+
+
 def test_a_sentence_is_shown_plain_and_quoted_exactly() -> None:
     content = "Foxes **eat** [small\nmice](mice.md) at `night`."
     (excerpt,) = _find(content)

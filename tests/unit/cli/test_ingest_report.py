@@ -45,6 +45,14 @@ def test_a_warning_of_many_files_is_one_line(capsys: pytest.CaptureFixture[str])
     assert capsys.readouterr().err == "warning chunks are short (3 files, a.md the first)\n"
 
 
+def test_large_numbers_are_readable_and_one_thing_is_one(capsys: pytest.CaptureFixture[str]) -> None:
+    show_ingest(run_json([FileOutcome(f"{number}.md", "created") for number in range(1740)], []))
+    assert capsys.readouterr().out == "1,740 files: 1,740 created · 0 chunks, 0 embedded\n"
+    endings = [".png", *(f".{number}" for number in range(6))]
+    show_skipped([SkippedFile(f"a{ending}", SkipReason.UNSUPPORTED) for ending in endings], verbose=False)
+    assert " and 1 other ending; --verbose lists them" in capsys.readouterr().err
+
+
 def test_what_is_left_out_is_counted_by_ending_or_named(capsys: pytest.CaptureFixture[str]) -> None:
     show_skipped(SKIPPED, verbose=False)
     assert capsys.readouterr().err.splitlines() == [

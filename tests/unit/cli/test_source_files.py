@@ -74,8 +74,8 @@ def test_what_is_not_taken_is_named_with_its_reason(folder: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["plan.SVG", "page.css", "page.xsl", "page.css.map", "page.min.js"])
-def test_what_only_shows_a_page_is_not_taken_although_it_is_text(folder: Path, name: str) -> None:
+@pytest.mark.parametrize("name", ["plan.SVG", "letter.rtf", "page.css", "page.xsl", "page.css.map", "page.min.js"])
+def test_what_only_programs_read_is_not_taken_although_it_is_text(folder: Path, name: str) -> None:
     (folder / name).write_text("text")
     assert SkippedFile(name, SkipReason.UNSUPPORTED) in find_source_files([folder]).skipped
     assert [each.path for each in find_source_files([folder / name]).files] == [folder / name]
@@ -84,6 +84,14 @@ def test_what_only_shows_a_page_is_not_taken_although_it_is_text(folder: Path, n
 def test_scripts_are_taken_as_other_code_is(folder: Path) -> None:
     (folder / "owl.js").write_text("wake(owl)")
     assert folder / "owl.js" in [each.path for each in find_source_files([folder]).files]
+
+
+def test_an_empty_file_fails_only_where_its_name_promises_a_document(tmp_path: Path) -> None:
+    for name in ("__init__.py", "notes.md"):
+        (tmp_path / name).touch()
+    found = find_source_files([tmp_path])
+    assert [file.source_uri for file in found.files] == ["notes.md"]
+    assert found.skipped == [SkippedFile("__init__.py", SkipReason.EMPTY)]
 
 
 def test_a_path_that_is_not_utf8_holds_nobody_up(tmp_path: Path) -> None:

@@ -316,3 +316,12 @@ def test_the_text_does_not_have_the_table_of_contents() -> None:
     document.add_paragraph("The sea rises.")
     document.add_paragraph("Figure 1: Ebb\t1", "table of figures")
     assert read(save(document)).text == "# Tides\n\nThe sea rises."
+
+
+def test_a_table_of_contents_alone_is_no_text() -> None:
+    document = docx.Document()
+    document.add_paragraph("Contents", "TOC Heading")
+    with pytest.raises(EmptyDocumentError, match=r"is a document without text besides its table of contents$"):
+        read(save(document))
+    with pytest.raises(EmptyDocumentError, match=r"is a document without text$"):
+        read(save(docx.Document()))

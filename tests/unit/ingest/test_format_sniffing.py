@@ -138,6 +138,7 @@ def test_a_name_that_promises_what_the_content_is_not_is_refused() -> None:
         (OLE, "application/x-ole-storage"),
         (b'<svg xmlns="http://www.w3.org/2000/svg"><text>0.4</text></svg>', "image/svg+xml"),
         (b'<?xml version="1.0"?>\n<!-- a > b -->\n<!DOCTYPE svg PUBLIC "-//W3C//DTD">\n<svg></svg>', "image/svg+xml"),
+        (rb"{\rtf1\ansi{\b Tides} rise.}", "application/rtf"),
     ],
 )
 def test_what_cannot_be_read_is_refused_naming_what_it_looks_like(data: bytes, found: str) -> None:

@@ -58,6 +58,11 @@ def test_numbers_stay_as_they_are_written() -> None:
     assert jsonl_text(f'{{"a": 1.10, "b": {digits}, "c": 1E5}}') == f"a: 1.10\nb: {digits}\nc: 1E5"
 
 
+def test_the_place_of_what_is_no_json_is_that_in_the_file() -> None:
+    with pytest.raises(DocumentMalformedError, match=r": line 2, column 7: Expecting value$"):
+        jsonl_text('{"a": 1}\n{"a": }\n')
+
+
 @pytest.mark.parametrize("line", ["{", '{"a": }', "no json", '{"a": 1} {"b": 2}'])
 def test_a_line_that_is_no_json_is_refused_naming_it(line: str) -> None:
     with pytest.raises(DocumentMalformedError, match="line 2") as caught:

@@ -170,6 +170,7 @@ def test_eight_levels_are_accepted_and_no_more(wrap: Callable[[JsonFilter], Json
         ('{"a": NaN}', "finite"),
         ('{"a": 1e999}', "finite"),
         ('{"a": ' + "[" * 100_000 + "]" * 100_000 + "}", "nested deeper than 8"),
+        ("year = 2024", r'is not JSON, such as \{"year": 2024\}: Expecting value'),
         ("", "is not JSON"),
     ],
 )

@@ -16,6 +16,7 @@ MANY = {f"k{number}": FieldKind.TEXT for number in range(10)}
         ("deparment", OWN, "; did you mean 'department'?"),
         ("Creator", {}, "; did you mean 'creator'?"),
         ("chaptr", {}, "; did you mean 'chapter'?"),
+        ("metadata.rating", OWN, "; did you mean 'rating'?"),
         ("zzz", OWN, "; keys of the collection are department, rating"),
         ("zzz", {}, ""),
         ("zzz", MANY, "; keys of the collection are k0, k1, k2, k3, k4, k5, k6, k7"),

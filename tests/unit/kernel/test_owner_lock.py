@@ -39,6 +39,7 @@ def test_the_second_opener_learns_who_the_owner_is(tmp_path: Path) -> None:
     with pytest.raises(StoreOwnedError) as refused:
         lock_of(tmp_path)
     assert time.monotonic() - started < 20, "it does not wait for the owner, who holds it for a minute"
+    assert refused.value.message.endswith("one process owns a folder of vectors: stop it, or name another")
     assert refused.value.metadata == {"path": str(tmp_path), "owner": str(holder.pid)}
     holder.kill()
     holder.wait()

@@ -198,6 +198,8 @@ def test_described_fields_and_no_others_are_used(text: str, expected: object) ->
         ("how to learn rust", None),
         ("on page 12", {"page_numbers": {"$eq": 12}}),
         ("pages 5-9", {"$and": [{"page_numbers": {"$gte": 5}}, {"page_numbers": {"$lte": 9}}]}),
+        ("pages 5-1234567", None),
+        ("page 1234567", None),
         ("after page 10", {"page_numbers": {"$gt": 10}}),
         ("What does chapter 4 say?", {"chapter": {"$eq": "Chapter 4: Ownership"}}),
         ("the section on lifetimes", {"section": {"$eq": "Lifetimes"}}),

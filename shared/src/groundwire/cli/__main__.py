@@ -9,13 +9,24 @@ import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import click
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 # What shells report for a process that SIGINT (2) ended: 128 + 2.
 EXIT_INTERRUPTED = 130
 _SHOWN_CHARS = 100
+# What people try, with what they mean; click suggests only names that are spelled alike.
+_MEANT = {
+    "--address": ("--listen",),
+    "--host": ("--listen", "--address"),
+    "--limit": ("--top-k", "--count"),
+    "--port": ("--listen", "--address"),
+    "show": ("get",),
+}
 
 
 def main() -> None:
@@ -29,6 +40,9 @@ def main() -> None:
     for stream, errors in ((sys.stdin, "replace"), (sys.stdout, "backslashreplace"), (sys.stderr, "backslashreplace")):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors=errors)
+    if sys.argv[1:2] != ["serve"]:
+        # The error of a command says why it cannot connect; what the library logs of each attempt repeats it.
+        os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     try:
         code = _run(sys.argv[1:])
     except KeyboardInterrupt:
@@ -55,13 +69,7 @@ def _run(arguments: Sequence[str]) -> int:
         refusal.show()
         return refusal.exit_code
     except click.ClickException as refusal:
-        message = refusal.format_message()
-        context = getattr(refusal, "ctx", None)
-        if isinstance(refusal, click.NoSuchOption) and context is not None and context.parent is None:
-            name = refusal.option_name
-            message = f"no option {name} before a command; options follow it, as in `groundwire ask --address …`"
-        elif context is not None and not as_json:
-            message = f"{message.rstrip('.')}. Try `{context.command_path} --help`."
+        message = _usage_message(refusal, as_json=as_json)
         code, error = refusal.exit_code, {"reason": "USAGE", "message": message}
     except click.Abort as abort:
         if isinstance(abort.__context__, KeyboardInterrupt):  # no cause where a question was interrupted
@@ -86,6 +94,32 @@ def _run(arguments: Sequence[str]) -> int:
         code, error = EXIT_USAGE, {"reason": "USAGE", "message": f"{failure.object[:_SHOWN_CHARS]!a} is not UTF-8"}
     _print_error(error, as_json=as_json)
     return code
+
+
+def _usage_message(refusal: "click.ClickException", *, as_json: bool) -> str:
+    """Return what is wrong with the command line and, except for programs, what to try instead."""
+    import click  # noqa: PLC0415 - see above
+
+    message = refusal.format_message()
+    context = getattr(refusal, "ctx", None)
+    if context is None:
+        return message
+    if isinstance(refusal, click.NoSuchOption) and context.parent is None:
+        name = refusal.option_name
+        return f"no option {name} before a command; options follow it, as in `groundwire ask --address …`"
+    if isinstance(refusal, click.NoSuchOption | click.NoSuchCommand):
+        tried = refusal.option_name if isinstance(refusal, click.NoSuchOption) else refusal.command_name
+        known = {
+            *getattr(context.command, "commands", ()),
+            *(name for each in context.command.params for name in each.opts),
+        }
+        meant = [name for name in _MEANT.get(tried, ()) if name in known]
+        message = f"{refusal.message} Did you mean {meant[0]!r}?" if meant else message
+    takes_text = any(each.human_readable_name == "TEXT" for each in context.command.params)
+    if message.startswith("Got unexpected extra argument") and takes_text:
+        message = f"{message.rstrip('.')}: put the text in quotes."
+    end = "" if message.endswith((".", "?", "?)")) else "."
+    return message if as_json else f"{message}{end} Try `{context.command_path} --help`."
 
 
 def _print_error(error: dict[str, Any], *, as_json: bool) -> None:

@@ -39,16 +39,23 @@ def connect() -> Iterator[GroundwireClient]:
         except UnavailableError as error:
             # A subclass is the error of a server that can be reached.
             if type(error) is UnavailableError and (silent := unreachable()):
-                raise UnavailableError(f"no server answers at {silent}{_advice(error.message)}") from error
+                advice = advice_on(error.message, *silent.values())
+                raise UnavailableError(f"no server answers at {', '.join(silent)}{advice}") from error
             raise
 
 
-def _advice(message: str) -> str:
-    """Return what people can do, who are told that no server answers, where the library said `message`."""
-    _, _, reason = message.rpartition("last error: ")
-    if "handshake" in reason or "Verification" in reason:
-        return f" over TLS: {reason}"
-    if "Socket closed" in reason:
+def advice_on(*messages: str) -> str:
+    """Return what people can do, who are told that no server answers, where the library said `messages`.
+
+    Each tells of one address alone, of a name such as `localhost` often of that at which nothing listens.
+    """
+    reasons = [message.rpartition("last error: ")[2] for message in messages]
+    for reason in reasons:
+        if "WRONG_VERSION_NUMBER" in reason:
+            return " over TLS: what listens there does not speak TLS; leave out --tls and the like"
+        if "handshake" in reason or "Verification" in reason:
+            return f" over TLS: {reason.rpartition('OPENSSL_internal:')[2].removesuffix(': OK')}"
+    if any("Socket closed" in reason for reason in reasons):
         return (
             "; what listens there hangs up, as servers do that ask for TLS or a client certificate: add --tls-ca, or "
             "--tls-client-certificate and --tls-client-key"
@@ -56,17 +63,17 @@ def _advice(message: str) -> str:
     return "; start one with `groundwire serve`, or name one with --address"
 
 
-def unreachable() -> str:
-    """Return the addresses at which no server can be reached at all, not even for its health; empty if all can."""
+def unreachable() -> dict[str, str]:
+    """Return, for each address at which no server can be reached, not even for its health, what the library says."""
     # One service for each address: the client asks where that service is.
     at = {target: service for service, target in addresses(str(option_value("address"))).items()}
-    silent = []
+    silent: dict[str, str] = {}
     with GroundwireClient(**connection(_PROBE_S)) as client:
         for target, service in at.items():
             try:
                 client.health(service=f"groundwire.api.{service}.v1.{service.title()}Service")
-            except (UnavailableError, DeadlineError):
-                silent.append(target)
+            except (UnavailableError, DeadlineError) as error:
+                silent[target] = error.message
             except GroundwireError:  # such as that it has no such service: it answers
                 continue
-    return ", ".join(silent)
+    return silent

@@ -47,6 +47,8 @@ from groundwire.kernel.errors import (
     DocumentNotFoundError,
     GroundwireError,
     InvalidRequestError,
+    PermissionDeniedError,
+    UnauthenticatedError,
     UnavailableError,
 )
 from groundwire.kernel.filters import ALIASES
@@ -60,6 +62,7 @@ _OUTCOMES = ("created", "replaced", "unchanged", "reused", "failed")
 _LIST_THEM = "--verbose lists them"
 _HINTS = {
     SkipReason.UNSUPPORTED: _LIST_THEM,
+    SkipReason.EMPTY: _LIST_THEM,
     SkipReason.OUTSIDE_LINK: "--follow-links takes them, --verbose lists them",
     SkipReason.BROKEN_LINK: _LIST_THEM,
     SkipReason.SPECIAL: _LIST_THEM,
@@ -138,13 +141,13 @@ def show_ingest(report: dict[str, Any]) -> None:
         for warning in file["warnings"]:
             sources_of.setdefault(warning, []).append(file["source"])
     for warning, sources in sources_of.items():
-        where = sources[0] if len(sources) == 1 else f"{len(sources)} files, {sources[0]} the first"
+        where = sources[0] if len(sources) == 1 else f"{len(sources):,} files, {sources[0]} the first"
         print_line(("warning", "yellow"), f" {warning} ({where})", err=True)
     for file in report["files"]:
         if file["error"] is not None:
             print_line(("failed", "bold red"), f" {file['source']}: {file['error']}", err=True)
     totals = report["totals"]
-    outcomes = ", ".join(f"{totals[name]} {name}" for name in (*_OUTCOMES, "deleted") if totals[name])
+    outcomes = ", ".join(f"{totals[name]:,} {name}" for name in (*_OUTCOMES, "deleted") if totals[name])
     chunks = f"{counted(totals['chunks'], 'chunk')}, {totals['embedded']:,} embedded"
     print_line(f"{counted(totals['files'], 'file')}: {outcomes or 'nothing to do'} · {chunks}")
 
@@ -160,7 +163,9 @@ def show_plan(report: dict[str, Any]) -> None:
     totals = dict(report["totals"])
     totals["removed"] += sum(document["chunks"] for document in report["deleted"])
     unchanged = sum(file["outcome"] in UNCHANGED for file in report["files"])
-    rows.append((counted(totals["files"], "file"), *(totals[name] for name in PLAN_COUNTS), f"{unchanged} as they are"))
+    rows.append(
+        (counted(totals["files"], "file"), *(totals[name] for name in PLAN_COUNTS), f"{unchanged:,} as they are")
+    )
     print_table(("file", *PLAN_COUNTS, "outcome"), rows, "no files")
 
 
@@ -174,8 +179,9 @@ def show_skipped(skipped: Sequence[SkippedFile], *, verbose: bool) -> None:
         sources = [each.source for each in skipped if each.reason is reason]
         if sources and reason is SkipReason.UNSUPPORTED:
             endings = Counter(PurePosixPath(source).suffix.lower() or "without an ending" for source in sources)
-            named = ", ".join(f"{count} {ending}" for ending, count in endings.most_common(_NAMED_ENDINGS))
-            named += f" and {len(endings) - _NAMED_ENDINGS} other endings" if len(endings) > _NAMED_ENDINGS else ""
+            named = ", ".join(f"{count:,} {ending}" for ending, count in endings.most_common(_NAMED_ENDINGS))
+            others = len(endings) - _NAMED_ENDINGS
+            named += f" and {counted(others, 'other ending')}" if others > 0 else ""
             summary = f" {counted(len(sources), 'file')} of types that are not read: {named}; {hint}"
             print_line(("skipped", "yellow"), summary, err=True)
         elif sources:
@@ -281,10 +287,13 @@ def ingest(
             run = IngestRun(client, collection, selected, roots, options, jobs, yes, verbose)
             is_complete = run.plan(profile) if plan else run.ingest(profile)
     except StoppedRun as stopped:
-        if isinstance(stopped.__cause__, KeyboardInterrupt):
+        cause = stopped.__cause__
+        if isinstance(cause, KeyboardInterrupt):
             raise Interrupted(f"interrupted: {stopped}") from stopped
-        silent = unreachable()
-        why = f"no server answers at {silent} any more" if silent else str(stopped.__cause__)
+        if isinstance(cause, GroundwireError) and not isinstance(cause, UnavailableError):
+            raise cause from None
+        silent = ", ".join(unreachable())
+        why = f"no server answers at {silent} any more" if silent else str(cause)
         raise UnavailableError(f"{why}: {stopped}") from stopped
     if not is_complete:
         raise click.exceptions.Exit(1)
@@ -364,7 +373,7 @@ class StoppedRun(Exception):  # noqa: N818 - not always an error
     """
 
     def __init__(self, done: Sequence[FileOutcome], total: int) -> None:
-        super().__init__(f"{len(done)} of {total} done; run again to continue")
+        super().__init__(f"{len(done):,} of {total:,} done; run again to continue")
         self.done = done
 
 
@@ -399,7 +408,8 @@ class IngestRun:
         try:
             outcomes = self._for_each(self.sources.files, self._ingest_file)
         except StoppedRun as stopped:
-            self._report(stopped.done, [])
+            if stopped.done:
+                self._report(stopped.done, [])
             raise
         # After the ingest, so that an interrupted run deletes nothing.
         missing = self._missing()
@@ -466,16 +476,16 @@ class IngestRun:
         """Return what becomes of each file, in the order of the files; `jobs` are worked on at a time.
 
         Raises:
-            StoppedRun: the run was interrupted or the server is gone. The calls under way are cancelled, for which the
-                client is closed; the server stops working on them.
+            StoppedRun: the run was interrupted, the server is gone, or it would refuse every file. The calls under way
+                are cancelled, for which the client is closed; the server stops working on them.
         """
 
         def work_on(file: SourceFile) -> FileOutcome:
             try:
                 outcome = work(file, progress)
-            except (UnavailableError, CallCancelledError):
-                raise  # concerns more than the file
             except GroundwireError as error:
+                if _concerns_all(error):
+                    raise
                 outcome = FileOutcome(file.source_uri, "failed", error=f"{error.reason}: {reason_of(error)}")
             except OSError as error:
                 outcome = FileOutcome(file.source_uri, "failed", error=f"cannot read: {error.strerror}")
@@ -489,7 +499,7 @@ class IngestRun:
             try:
                 for future in as_completed(futures):
                     future.result()
-            except (KeyboardInterrupt, UnavailableError) as cause:
+            except (KeyboardInterrupt, GroundwireError) as cause:
                 # Before the pool is shut down, which waits for running calls.
                 self.client.close()
                 pool.shutdown(cancel_futures=True)
@@ -558,7 +568,14 @@ class IngestRun:
             print_line(f"missing {document['source']}", err=True)
         if len(missing) > _NAMED:
             print_line(f"and {len(missing) - _NAMED} more", err=True)
-        return confirm(f"Delete {len(missing)} documents of {self.collection!r}?")
+        return confirm(f"Delete {counted(len(missing), 'document')} of {self.collection!r}?")
+
+
+def _concerns_all(error: GroundwireError) -> bool:
+    """Tell whether every other file would fail as well: for the server, the credential or the options of the run."""
+    if isinstance(error, InvalidRequestError):
+        return all(each.field.startswith("chunking.") for each in error.violations)
+    return isinstance(error, UnavailableError | CallCancelledError | PermissionDeniedError | UnauthenticatedError)
 
 
 def reason_of(error: GroundwireError) -> str:

@@ -148,7 +148,7 @@ def logs(collection: str, count: int, since: str | None, until: str | None) -> N
     if printed_as_json(entries):
         return
     for entry in entries:
-        outcome = entry.error_reason or f"{entry.result_count} results, {entry.average_relevance:.3f}"
+        outcome = entry.error_reason or f"{counted(entry.result_count, 'result')}, {entry.average_relevance:.3f}"
         query = " ".join(entry.query.split()) or "(text not logged)"
         duration = f"{milliseconds(entry.processing_time):8.1f} ms"
         print_line(f"{_shown_time(entry.log_time)}  {duration}  {outcome:<24}  {entry.collection}  {query}")

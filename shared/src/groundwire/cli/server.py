@@ -80,7 +80,8 @@ def serve(service: str, **flags: Any) -> None:
     """Run the services until SIGTERM or Ctrl-C.
 
     Prints "listening on HOST:PORT" once it can serve, and on a terminal what it waits for until then. Each option has
-    a variable GROUNDWIRE_<OPTION>.
+    a variable GROUNDWIRE_<OPTION>; further settings, such as those of TLS, have variables only, and `groundwire
+    config show` prints them all.
     """
     # Nothing that is made until the process serves is garbage; `run` enables it then.
     gc.disable()

@@ -14,8 +14,9 @@ from groundwire.kernel.errors import FieldViolation, InvalidRequestError, refuse
 _SUFFIXES = ".csv .docx .epub .htm .html .jsonl .markdown .md .ndjson .pdf .rst .text .tsv .txt .xhtml"
 SUFFIXES = frozenset(_SUFFIXES.split())
 """Files that are taken from a folder whatever is in them; a file that is named itself is always taken."""
-# What a saved page brings with it to be shown by, and a drawing: text that nobody reads.
-_OF_PAGES = (".css", ".map", ".min.js", ".svg", ".xsl", ".xslt")
+# What a saved page brings with it to be shown by, a drawing, and a document of a word processor: text as it is written
+# by programs, and not as people read it.
+_OF_PROGRAMS = (".css", ".map", ".min.js", ".rtf", ".svg", ".xsl", ".xslt")
 # Enough to tell texts from other files, however large the files of a folder are.
 _SNIFFED_BYTES = 4096
 # In bytes of UTF-8: the last character of the sniffed bytes may be incomplete.
@@ -42,6 +43,7 @@ class SkipReason(StrEnum):
     """Why something in a folder is not taken."""
 
     UNSUPPORTED = "unsupported type"
+    EMPTY = "empty file"
     OUTSIDE_LINK = "outside link"
     BROKEN_LINK = "broken link"
     SPECIAL = "special file"
@@ -181,17 +183,16 @@ def _walk(root: Path, *, follow_links: bool) -> Iterator[SourceFile | SkippedFil
             continue
         for path in paths:
             source = prefix + path.name
+            reason: SkipReason | None = None
             try:
                 if path.is_symlink() and not path.exists():
                     reason = SkipReason.BROKEN_LINK
                 elif inside and path.is_symlink() and not path.resolve().is_relative_to(inside):
                     reason = SkipReason.OUTSIDE_LINK
-                elif not path.is_dir() and not path.is_file():
+                elif path.is_file():
+                    reason = _why_not_taken(path)
+                elif not path.is_dir():
                     reason = SkipReason.SPECIAL
-                elif path.is_dir() or path.suffix.lower() in SUFFIXES or _looks_readable(path):
-                    reason = None
-                else:
-                    reason = SkipReason.UNSUPPORTED
             except OSError as error:
                 yield UnusableFile(shown_path(source), f"cannot be read: {error.strerror}")
                 continue
@@ -214,9 +215,18 @@ def _usable(path: Path, source: str) -> SourceFile | UnusableFile:
     return SourceFile(path, source)
 
 
+def _why_not_taken(path: Path) -> SkipReason | None:
+    """Return why a file in a folder is not taken, None if it is."""
+    if path.suffix.lower() in SUFFIXES:
+        return None
+    if path.stat().st_size == 0:  # as an `__init__.py` is on purpose
+        return SkipReason.EMPTY
+    return None if _looks_readable(path) else SkipReason.UNSUPPORTED
+
+
 def _looks_readable(path: Path) -> bool:
     """Tell whether the content begins like PDF, DOCX, EPUB or text in UTF-8; the server decides."""
-    if path.name.lower().endswith(_OF_PAGES):
+    if path.name.lower().endswith(_OF_PROGRAMS):
         return False
     try:
         with path.open("rb") as file:

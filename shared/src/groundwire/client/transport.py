@@ -49,6 +49,7 @@ _SERVICES = ("ingest", "retrieve", "answer")
 # Longer than any call; the library takes a limit that no clock can hold, such as infinity, for one that has passed.
 LONGEST_S: Final = 365 * 86_400.0
 _METADATA_KEY = re.compile(r"[A-Za-z0-9_.-]+")
+_URL = re.compile(r"(?:^|[=,])https?://", re.IGNORECASE)
 _NAMED = re.compile(r"(?:^|,)(ingest|retrieve|answer)=")
 CallMetadata: TypeAlias = Mapping[str, str] | Callable[[], Mapping[str, str]]
 """Metadata of calls by their keys, such as `{"authorization": "Bearer …"}`, or a function that returns them."""
@@ -58,10 +59,11 @@ def addresses(address: str) -> dict[str, str]:
     """Return the target of each service: the address, or what stands behind the name of the service in it.
 
     Raises:
-        InvalidRequestError: it is blank, something stands before the first name, a name comes twice, or has no target.
+        InvalidRequestError: it is blank or a URL, something stands before the first name, a name comes twice, or has
+            no target.
     """
-    if not address.strip():
-        raise InvalidRequestError.of("address", "must be HOST:PORT, or one for each service")
+    if not address.strip() or _URL.search(address):
+        raise InvalidRequestError.of("address", "must be HOST:PORT without http://, or one for each service")
     before, *named = _NAMED.split(address)
     if not named:
         return dict.fromkeys(_SERVICES, address)

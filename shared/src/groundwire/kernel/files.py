@@ -64,7 +64,7 @@ class OwnerLock:
             raise
         if other is not None:
             os.close(self.descriptor)
-            message = f"{owned} is in use by process {other}; one process owns {what}"
+            message = f"{owned} is in use by process {other}; one process owns {what}: stop it, or name another"
             raise StoreOwnedError(message, path=str(owned), owner=other)
         os.ftruncate(self.descriptor, 0)
         os.pwrite(self.descriptor, f"{os.getpid()}\n".encode(), 0)

@@ -112,7 +112,7 @@ def parse_filter_text(text: str, path: str = "filter", depth: int = 0) -> Filter
     except RecursionError:  # the JSON parser gives up before the depth is checked
         raise InvalidFilterError.of(path, f"is nested deeper than {MAX_DEPTH} levels") from None
     except ValueError as error:
-        raise InvalidFilterError.of(path, f"is not JSON: {error}") from error
+        raise InvalidFilterError.of(path, f'is not JSON, such as {{"year": 2024}}: {error}') from error
     return parse_filter(document, path, depth)
 
 
@@ -319,7 +319,9 @@ class _Resolver:
                     field = RECORD_ALIASES.get(field, field)
                 if field not in self._kinds:
                     hint, own = "", sorted(self._custom)[:_NAMED_KEYS]
-                    if near := get_close_matches(condition.field.casefold(), [*self._kinds, *ALIASES], n=1):
+                    # `metadata.year` is how requests that set the key name it.
+                    written = condition.field.casefold().removeprefix("metadata.")
+                    if near := get_close_matches(written, [*self._kinds, *ALIASES], n=1):
                         hint = f"; did you mean {near[0]!r}?"
                     elif own:
                         hint = f"; keys of the collection are {', '.join(own)}"

@@ -141,7 +141,7 @@ class CallPath(grpc.GenericRpcHandler):
             limit_s = caller_s
         budget = Budget(limit_s)
         traceparent, span = begin_call(call.method, sent.get(TRACEPARENT_KEY, ""))
-        # Nobody until the credential is checked: the log line of a refused call names no tenant.
+        # Nobody until the credential is checked: the log line of a call with a bad one names no tenant.
         bind(RequestContext(request_id, NOBODY, budget, authorization, user_agent, traceparent))
         # At once, so that the call carries it however it ends.
         context.set_trailing_metadata(((REQUEST_ID_KEY, request_id),))
@@ -212,7 +212,9 @@ class CallPath(grpc.GenericRpcHandler):
                 else:
                     return
 
-        bind_identity(check())
+        identity = self._access.identify(current().authorization, call.context.auth_context, acts_for)
+        bind_identity(identity)  # before its right is checked, so that the log says who lacks it
+        self._access.check_right(identity, call.method)
         call.check_credential, call.admit = check, admit
 
     async def _respond(self, call: Call, behaviour: Handler, budget: Budget, acts_for: str) -> Any:

@@ -271,7 +271,7 @@ class DocumentIngest:
             chunks=planned_chunks(self._stored(request, existing) if existing else [], new),
             embedded=len(to_embed),
             embedded_tokens=sum(tokens[row] for row in to_embed.values()),
-            remarks=Remarks(sum(chunk.undersized for chunk in new), embedder.beyond_model(tokens), warnings),
+            remarks=Remarks(_undersized_count(new), embedder.beyond_model(tokens), warnings),
         )
 
     def unchanged(self, request: IngestRequest) -> IngestResult | None:
@@ -433,7 +433,7 @@ class DocumentIngest:
                     embedded=len(written.new_texts),
                     reused=len(chunks) - len(written.new_texts),
                     skipped=sum(not (chunk.indexed or chunk.upper) for chunk in chunks),
-                    remarks=Remarks(sum(chunk.undersized for chunk in chunks), written.beyond_model, warnings),
+                    remarks=Remarks(_undersized_count(chunks), written.beyond_model, warnings),
                 )
 
             of_document: Receipt[Document] | None = receipt and receipt.made_from(result_of)
@@ -529,3 +529,9 @@ def is_url(value: str) -> bool:
     labels = host.removesuffix(".").split(".")
     # With a colon it is an IPv6 address, which `urlsplit` has checked; else labels of letters and digits.
     return ":" in host or all(label and label.replace("-", "a").replace("_", "a").isalnum() for label in labels)
+
+
+def _undersized_count(chunks: Sequence[Chunk]) -> int:
+    """Return how many chunks are shorter than the minimum; none of a short text of one chunk, as nobody can help it."""
+    searched = [chunk for chunk in chunks if not chunk.upper]
+    return sum(chunk.undersized for chunk in searched) if len(searched) > 1 else 0

@@ -419,7 +419,7 @@ class StoreCheck:
                     budget.check()
                     time.sleep(_LOOK_EVERY_S)
                 engine_name = collection.engine_name
-                message = "files of the index were damaged; it was filled again from the catalog"
+                message = "the index was missing or damaged; the server filled it again from the catalog"
                 report(StoreFinding(FindingKind.VECTOR_MISSING, collection.name, engine_name, message, repaired=True))
             else:
                 return

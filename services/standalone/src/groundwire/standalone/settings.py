@@ -110,14 +110,19 @@ class ServerSettings(BaseSettings):
     public_reflection: bool = False
     log_format: LogFormat = "auto"
 
+    # Not with ValueError, of which the library would not say which settings it is about.
     @model_validator(mode="after")
     def _check_credentials(self) -> Self:
         if (self.tls_certificate is None) != (self.tls_key is None):
-            raise ValueError("tls_certificate and tls_key must be set together")
+            raise InvalidRequestError.of("GROUNDWIRE_TLS_CERTIFICATE", "must be set together with GROUNDWIRE_TLS_KEY")
         if self.tls_client_ca is not None and self.tls_certificate is None:
-            raise ValueError("tls_client_ca needs tls_certificate and tls_key")
+            needs = "needs GROUNDWIRE_TLS_CERTIFICATE and GROUNDWIRE_TLS_KEY"
+            raise InvalidRequestError.of("GROUNDWIRE_TLS_CLIENT_CA", needs)
         if self.jwks is not None and not (self.jwt_issuer and self.jwt_audience):
-            raise ValueError("jwks needs jwt_issuer and jwt_audience, or tokens meant for others would be accepted")
+            needs = (
+                "needs GROUNDWIRE_JWT_ISSUER and GROUNDWIRE_JWT_AUDIENCE, or tokens meant for others would be accepted"
+            )
+            raise InvalidRequestError.of("GROUNDWIRE_JWKS", needs)
         return self
 
     @property
@@ -223,7 +228,6 @@ def _load(model: type[AnySettings], **given: Any) -> AnySettings:
         return model(_secrets_dir=os.environ.get(_SECRETS) or None, **given)
     except ValidationError as error:
         violations = [
-            FieldViolation(variable_name(model, str(problem["loc"][0] if problem["loc"] else "")), problem["msg"])
-            for problem in error.errors()
+            FieldViolation(variable_name(model, str(problem["loc"][0])), problem["msg"]) for problem in error.errors()
         ]
         raise InvalidRequestError(violations) from error

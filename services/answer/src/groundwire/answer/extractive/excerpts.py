@@ -273,7 +273,8 @@ class _Reader:
                     else each
                     for each in items
                 ]
-        if passage.source_uri.startswith(SOURCE_PREFIX):
+        self._is_record = passage.source_uri.startswith(SOURCE_PREFIX)
+        if self._is_record:
             # What the assistant said, as a summary has it, is no source for what it says.
             self.items = split_sentences(without_hearsay(content))
         self._content = content
@@ -402,7 +403,8 @@ class _Reader:
         yield from fields
         if fields:
             return
-        if not ends_sentence(text) and (len(words(text)) < LABEL_WORDS or self._repeats_title(item)):
+        is_short = len(words(text)) < LABEL_WORDS and not self._is_record  # memories are typed without a full stop
+        if not ends_sentence(text) and (is_short or self._repeats_title(item)):
             return  # a heading that nothing marks as one, a cell of a table, a job title
         if not _is_statement(text) or self._is_cut_off(item) or self._is_link(item.start, item.end):
             return

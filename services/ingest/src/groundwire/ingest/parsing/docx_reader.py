@@ -91,7 +91,8 @@ def read_docx(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
     except (*damage, load("docx.exceptions").PythonDocxError) as error:
         raise malformed(field, DocumentFormat.DOCX, f"its parts are damaged ({type(error).__name__})") from error
     if not blocks.builder.text():
-        raise EmptyDocumentError([FieldViolation(field, "is a document without text")])
+        besides = " besides its table of contents" if blocks.has_contents else ""
+        raise EmptyDocumentError([FieldViolation(field, f"is a document without text{besides}")])
     return blocks.builder.source(DocumentFormat.DOCX, properties)
 
 
@@ -110,6 +111,8 @@ class _Blocks:
         self._bold = {style.style_id for style in styles if _is_bold(style.element)}
         self._of_contents = {style.style_id for style in styles if _STYLES_OF_CONTENTS.fullmatch(style.name or "")}
         self._titles: dict[Any, int] = {}
+        self.has_contents = False
+        """Whether a paragraph was left out because it belongs to a table of contents."""
 
     def find_titles(self, body: Any) -> None:
         """Find the paragraphs that are titles of sections only by their bold type, where no headings have a style.
@@ -142,6 +145,7 @@ class _Blocks:
     def _add_paragraph(self, paragraph: Any) -> None:
         style = paragraph.find(f"{_W}pPr/{_W}pStyle")
         if style is not None and style.get(_W + "val") in self._of_contents:
+            self.has_contents = True
             return
         text = _text_of(paragraph)
         level = self._titles.get(paragraph) or self._level_of(paragraph)

@@ -43,6 +43,7 @@ _CONTAINERS = {_PDF_TYPE: DocumentFormat.PDF, _DOCX_TYPE: DocumentFormat.DOCX}
 _PDF_HEADER = b"%PDF-"
 _PDF_HEADER_WITHIN = 1024
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
+_RTF = rb"{\rtf"
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ENCRYPTED_PACKAGE, _WORD_DOCUMENT = "EncryptedPackage".encode("utf-16-le"), "WordDocument".encode("utf-16-le")
 _HTML = re.compile(
@@ -165,11 +166,13 @@ def _format_of_text(head: bytes) -> DocumentFormat:
 
 
 def _container_type(data: bytes, promised: DocumentFormat | None, limits: ReadingLimits, field: str) -> str | None:
-    """Return the media type of a PDF or zip, None for anything else; refuse a damaged zip and what is OLE."""
+    """Return the media type of a PDF, RTF or zip, None for anything else; refuse a damaged zip and what is OLE."""
     # Other bytes may precede the header only if a PDF is expected: texts mention PDF headers too.
     within = _PDF_HEADER_WITHIN if promised is DocumentFormat.PDF else len(_PDF_HEADER)
     if _PDF_HEADER in data[:within]:
         return _PDF_TYPE
+    if data.startswith(_RTF):  # text, but its words stand between commands
+        return "application/rtf"
     if data.startswith(_ZIP):
         try:
             with open_zip(data, limits, field) as archive:

@@ -327,8 +327,9 @@ def read_jsonl(text: str, field: str) -> SourceText:
             lines = list(_lines_of(decoder.decode(line.strip()), ""))
         except RecursionError:
             raise malformed(field, DocumentFormat.JSONL, f"line {number} is nested too deeply") from None
-        except ValueError as error:
-            raise malformed(field, DocumentFormat.JSONL, f"line {number}: {error}") from None
+        except json.JSONDecodeError as error:
+            why = f"line {number}, column {error.colno}: {error.msg}"
+            raise malformed(field, DocumentFormat.JSONL, why) from None
         records.add("\n".join(lines))
     return _source(DocumentFormat.JSONL, records, field)
 

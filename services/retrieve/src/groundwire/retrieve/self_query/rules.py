@@ -25,12 +25,13 @@ _TAG = re.compile(
     r"(?:\btagged(?:\s+(?:with|as))?|\b(?:with\s+)?(?:the\s+)?tags?:?|#)\s*[\"']?(?P<tag>[^\s,.;?!\"']+)", re.IGNORECASE
 )
 _PAGES = re.compile(
-    r"\b(?:(?:on|at|from|in)\s+)?(?P<side>(?:after|before|since|until)\s+)?(?:pages?|pp?\.)\s*(?P<first>\d{1,6})(?!\d)"
-    r"(?:\s*(?:-|–|to|through|and)\s*(?P<last>\d{1,6})(?!\d))?",
+    r"\b(?:(?:on|at|from|in)\s+)?(?P<side>(?:after|before|since|until)\s+)?(?:pages?|pp?\.)\s*(?P<first>\d+)"
+    r"(?:\s*(?:-|–|to|through|and)\s*(?P<last>\d+))?",
     re.IGNORECASE,
 )
 # Digits that always fit into the 64 bits of a filter's number.
 _LONGEST_NUMBER = 18
+_LONGEST_PAGE = 6
 _COMPARED = {
     Comparator.GTE: r">=|at\s+least|from|minimum|or\s+more\s+than",
     Comparator.LTE: r"<=|at\s+most|up\s+to|maximum",
@@ -246,7 +247,10 @@ def _pages(question: Question) -> Iterator[Finding]:
     match = _PAGES.search(question.text) if field is not None else None
     if field is None or match is None:
         return
-    first, last = int(match["first"]), int(match["last"] or match["first"])
+    numbers = match["first"], match["last"] or match["first"]
+    if max(map(len, numbers)) > _LONGEST_PAGE:
+        return  # no document has such a page, and half of a range would be another one
+    first, last = map(int, numbers)
     side = (match["side"] or "").strip().lower()
     if side:
         comparators = {
