@@ -168,7 +168,7 @@ async def test_a_summary_is_waited_for_as_long_as_the_setting_says(tmp_path: Pat
                     question="I live in Bonn.", session_id=session.session_id, message_id=str(uuid.uuid4())
                 )
                 await client.ask.send(said)
-                async with asyncio.timeout(8):  # by default the model has 20 s
+                async with asyncio.timeout(15):  # by default the model has 20 s
                     while (await client.get_session(session_id=session.session_id)).session.unrecorded_exchange_count:  # noqa: ASYNC110 - nobody tells
                         await asyncio.sleep(0.05)
                 records = (await client.list_records(collection="sea", page_size=100)).records
