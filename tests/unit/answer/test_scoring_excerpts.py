@@ -53,6 +53,8 @@ def test_operators_are_words_of_a_question() -> None:
         ("Ask for your copay, which is a fixed fee.", 0.7),
         ("Copays, in which you pay part of each bill", 0.7),
         ("Choose the copay plan, in which you pay part of each bill.", 0.7),
+        ("Choose the copay plan, which means that you pay part of each bill.", 0.7),
+        ("The copay is also useful for small bills.", 0.3),
         ("Ask at the copay desk, in which you pay part of each bill.", 0.0),
         ("Nobody can waive a copay\u2014a fee that is fixed.", 0.7),
         ("Deductibles, copays, and coinsurance are a part of the cost.", 0.3),
@@ -141,7 +143,10 @@ def test_a_command_does_not_define_its_program() -> None:
         assert definition_match(read_question("What is owl?"), text, text) == match
 
 
-@pytest.mark.parametrize("said", ["This is the program that counts", "It is a program that counts", "A program for"])
+@pytest.mark.parametrize(
+    "said",
+    ["This is the program that counts", "It is a program that counts", "A program for", "This type of program counts"],
+)
 def test_what_is_said_of_this_below_a_name_defines_it(said: str) -> None:
     def first(heading: str) -> Scored:
         return make_scored("What is owl?", f"# {heading}\n\n{said} mice by night.")[0]
@@ -437,6 +442,11 @@ def test_a_tip_does_not_say_what_is_so() -> None:
 def test_a_condition_of_a_step_announces_nothing() -> None:
     assert not is_announcement("Before placing the owl, you can rotate it.")
     assert is_announcement("Before diving into owls, consider foxes.")
+
+
+def test_what_only_ends_by_pointing_back_announces_nothing() -> None:
+    assert not is_announcement("Owls are birds of the night, which we discussed before.")
+    assert is_announcement("Earlier we discussed birds of the night.")
 
 
 def test_a_keyword_is_explained_by_what_it_only_does() -> None:

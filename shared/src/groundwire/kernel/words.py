@@ -191,7 +191,7 @@ _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
 # The first that fits is taken, so each stands before those that it ends in.
 _ENDINGS = (
     ("ational", "ate", 2), ("ization", "ize", 2), ("ership", "er", 3),
-    ("iness", "y", 3), ("ingly", "", 3), ("edly", "", 3),
+    ("able", "", 5), ("iness", "y", 3), ("ingly", "", 3), ("edly", "", 3),
     ("ations", "at", 3), ("ation", "at", 3),
     ("ies", "y", 2), ("ied", "y", 2),
     ("sses", "ss", 1), ("ches", "ch", 2), ("shes", "sh", 2), ("xes", "x", 2),

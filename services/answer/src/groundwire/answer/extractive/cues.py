@@ -136,7 +136,8 @@ _ANNOUNCEMENT = re.compile(
     r"|^here(?:['\u2019]s| is| are)\b[^\n:]*+$|^(?:imagine|picture|suppose|think of|introducing|welcome to)\b"
     r"|^(?:to|for|if you)\b[^.,;:]{2,100}, (?:please )?(?:see|refer to|consult|check|read)\b"
     r"|\bthe (?:section|chapter|appendix|page) (?:called|titled|named|on|about)\b"
-    r"|\blet['\u2019]s\b|\bas we (?:saw|discussed)|\b(?:listing|figure) \d|\bwe (?:discussed|covered|mentioned)",
+    r"|\blet['\u2019]s\b|\bas we (?:saw|discussed)|\b(?:listing|figure) \d"
+    r"|(?<!, which )\bwe (?:discussed|covered|mentioned)",
     re.IGNORECASE,
 )
 # Headings of release notes: a version with its date, or what kind of change follows.
@@ -198,12 +199,15 @@ _ALIAS = re.compile(
 )
 # "Copays are a great way to save money" praises them and does not say what they are.
 _PRAISE = re.compile(
-    r" (?:an? |the )?(?:\w+ly )?(?:great|good|better|best|excellent|important|essential|crucial|critical|vital|key"
-    r"|valuable|useful|helpful|powerful|popular|common|similar|perfect)\b",
+    r" (?:also )?(?:an? |the )?(?:\w+ly )?(?:great|good|better|best|excellent|important|essential|crucial|critical"
+    r"|vital|key|valuable|useful|helpful|powerful|popular|common|similar|perfect)\b",
     re.IGNORECASE,
 )
 # "Be aware of the formulary, which is a list of medications"; the same with a dash; "Race conditions, in which …".
-_APPOSITION = re.compile(r"(?:, which (?:is|are|was|were) |\u2014)(?=(?:an?|the|any) )|, in which ")
+_APPOSITION = re.compile(
+    r"(?:, which (?:is|are|was|were) |\u2014)(?=(?:an?|the|any) )|, in which "
+    r"|, which (?:involves?|means?|refers? to|consists? of|lets?|allows?) "
+)
 # "You can use the `only` option to …" tells what it does, and what it is for.
 _USED = re.compile(r"\buse (?:an? |the )?(?P<term>[^.,;:()]{2,60}?) (?:to|when|if|for)\b", re.IGNORECASE)
 _ASKS_FOR_USE = re.compile(r"\b(?:do|for)\W*$", re.IGNORECASE)
@@ -321,7 +325,7 @@ def defines(subject: AbstractSet[str], text: str, source: str) -> float:
         front = _ASIDE.sub(" ", text[: verb.start()])
         defined = _stems(front, subject)
         is_denied = NEGATION.match(text, verb.end() + 1) is not None
-        is_praise = verb["copula"] and _PRAISE.match(text, verb.end()) is not None
+        is_praise = not verb["verb"] and _PRAISE.match(text, verb.end()) is not None
         is_named = any(_stems(match["term"], subject) == subject for match in _ALIAS.finditer(text, 0, verb.start()))
         is_subject = subject <= defined and defined - subject <= _KINDS
         if (is_subject or is_named) and not is_denied and not is_praise:

@@ -90,7 +90,9 @@ _PURPOSE = re.compile(
     r"^(?:(?:in order )?to|if you (?:want|need|wish|would like) to|when you (?:want|need) to) ([^,.;:]{2,80})[,:]",
     re.IGNORECASE,
 )
-_NOUN_PHRASE = re.compile(r"(?:(?:this|it) is (?:an?|the)|an?) ", re.IGNORECASE)
+_NOUN_PHRASE = re.compile(
+    r"(?:(?:this|it) is (?:an?|the)|an?|this (?:type|kind|sort|form) of \w+ [a-z]+s) ", re.IGNORECASE
+)
 _NOUN_PHRASE_OR_VERB = re.compile(rf"{_NOUN_PHRASE.pattern}|[a-z]+[a-rt-z]s ", re.IGNORECASE)
 _DOES = re.compile(r"\bwhat do(?:es)? .* do\W*$", re.IGNORECASE)
 _SELF = re.compile(r"\b(?:I|me|my|mine|we|(?-i:us)|our|ours)\b", re.IGNORECASE)
@@ -407,7 +409,8 @@ class Support:
         self._dates = {
             fact.values for fact in self._reading.facts if fact.kind is FactKind.DATE and any(fact.values[1:])
         }
-        self._identifiers = [] if question.text.isupper() else IDENTIFIER.findall(question.text)
+        names = [] if question.text.isupper() else IDENTIFIER.findall(question.text)
+        self._identifiers = [each.casefold() for each in (*names, *signed_words(question.text))]
         self._words_of_documents = defaultdict[str, set[str]](set)
         self._headings_of_documents = defaultdict[str, set[str]](set)
         for passage in {each.excerpt.passage.chunk_number: each.excerpt.passage for each in scored}.values():
@@ -458,7 +461,7 @@ class Support:
             if fact.kind is not FactKind.NUMBER or any(map(str.isdigit, fact.text))
         ]
         named = {stem(word) for word in words(around)}
-        lacks_identifier = any(name.casefold() not in around.casefold() for name in self._identifiers)
+        lacks_identifier = any(name not in around.casefold() for name in self._identifiers)
         # Texts shorten long names: "Valkyria Chronicles" after the first "Valkyria Chronicles III".
         in_full = self._words_of_documents[passage.document_id]
         unnamed = any(
@@ -476,7 +479,7 @@ class Support:
             "named": coverage * _is_named(question, passage),
             # A heading that names somebody does not say who founded what, nor one on hash maps how long one lives.
             "headed": item.headed * (0.5 + 0.5 * coverage) * (question.kind not in _FACT_KINDS),
-            "identified": float(bool(self._identifiers) and all(name in text for name in self._identifiers)),
+            "identified": float(bool(self._identifiers) and all(name in text.casefold() for name in self._identifiers)),
             "own": float(coverage == 1.0 and _is_own(question, item.excerpt)),
             "defines": float(bool(question.subject) and item.definition >= INTRODUCED_AS_TERM),
             "undefined": float(self._is_undefined),
