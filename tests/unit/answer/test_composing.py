@@ -144,6 +144,19 @@ async def test_what_another_document_says_of_the_same_name_has_it_too(workers: W
     ]
 
 
+@pytest.mark.parametrize("name", ["owlbox", "OwlBox", "OWLBOX"])
+async def test_a_name_in_two_words_is_found_however_it_is_typed(workers: Workers, name: str) -> None:
+    content = "Install the package owlbox. OwlBox is a server for owls. Feed your OwlBox by night."
+    drafted = await _drafted(workers, f"What is {name}?", content)
+    assert [each.text for each in drafted] == ["OwlBox is a server for owls."]
+
+
+async def test_a_name_is_typed_as_the_material_mostly_has_it(workers: Workers) -> None:
+    content = "The owlbox is a server for owls. Put the owlbox on a table. One Owlbox is enough, and an OwlBox is not."
+    drafted = await _drafted(workers, "What is the OWLBOX?", content)
+    assert drafted[0].text == "The owlbox is a server for owls."
+
+
 async def test_what_is_said_of_a_setting_has_its_name_once(workers: Workers) -> None:
     content = "# MAX_OWLS\n\nDefault: 12 owls\n\nOwls are counted by default at night."
     drafted = await _drafted(workers, "What default has MAX_OWLS?", content)

@@ -125,6 +125,11 @@ def test_a_sentence_that_leans_on_the_one_before_comes_with_it() -> None:
     assert (fourth.text, fourth.leans) == ("Owls hunt too.", False)
 
 
+def test_one_such_thing_leans_on_what_comes_before() -> None:
+    _, other = _find("Owls live in zoos. One such zoo is in Bonn.")
+    assert other.text == "Owls live in zoos. One such zoo is in Bonn."
+
+
 def test_what_leans_on_text_outside_of_the_passage_says_so() -> None:
     (excerpt,) = _find("They sleep by day in holes.")
     assert excerpt.leans

@@ -456,6 +456,17 @@ def test_a_keyword_is_explained_by_what_it_only_does() -> None:
     assert definition_match(read_question("What does den do?"), text, text) == 0.3
 
 
+def test_a_purpose_that_excludes_what_is_asked_for_is_another() -> None:
+    other, best = "To list owls that belong to no zoo, run strays.", "To list owls of a zoo, ask there."
+    assert _best("How do I list owls of a zoo?", other, best) == best
+    assert _best("How do I list owls that belong to no zoo?", other, best) == other
+
+
+def test_what_only_says_that_there_are_types_names_none() -> None:
+    assert is_announcement("There are some other account types.")
+    assert not is_announcement("There are some types: assets and equity.")
+
+
 def test_a_person_beats_a_sentence_without_one() -> None:
     text = "Somebody founded the company here. In 1999 Ada founded the company."
     assert _best("Who founded the company?", text) == "In 1999 Ada founded the company."

@@ -132,6 +132,7 @@ _ANNOUNCEMENT = re.compile(
     r"|^before (?:we|(?:begin|continu|delv|div|discuss|explor|gett|go|jump|look|mov|proceed|start|turn)\w*ing)\b"
     r"|\bwe (?:\w+ly )?(?:review|comment on|discuss|turn to)\b"
     r"|^what follows\b"
+    r"|^there are (?:also )?(?:some|several|many|various|different|a few|a number of) (?:\w+ ){1,4}(?:kinds?|types?)\.$"
     r"|\b(?:is|are) (?:described|explained|discussed|documented|covered) in (?:the )?(?:section|chapter|appendix)\b"
     r"|^here(?:['\u2019]s| is| are)\b[^\n:]*+$|^(?:imagine|picture|suppose|think of|introducing|welcome to)\b"
     r"|^(?:to|for|if you)\b[^.,;:]{2,100}, (?:please )?(?:see|refer to|consult|check|read)\b"

@@ -159,7 +159,8 @@ _LEANS = re.compile(
     r"|for (?:example|instance)|as (?:a result|such)|on the other hand|at (?:this|that) point|again|finally|next|now"
     r"|(?:\w+ ){1,3}(?:can|could|may|might|should|must|will|is|are) also"
     r"|(?:the )?default(?: value)? is|defaults to"
-    r"|another|both|which|the (?:latter|former)|one (?:of them|is)|the (?:first|second|third|other|others|same))\b",
+    r"|another|both|which|(?:one|some|two) such"
+    r"|the (?:latter|former)|one (?:of them|is)|the (?:first|second|third|other|others|same))\b",
     re.IGNORECASE,
 )
 _OF_THESE = re.compile(

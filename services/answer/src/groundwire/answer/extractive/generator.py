@@ -1,5 +1,7 @@
 """The Generator that quotes: the best excerpts of the passages, or nothing."""
 
+import re
+from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 
@@ -39,9 +41,11 @@ from groundwire.answer.grounding.similarity_scale import AS_IS, SimilarityScale,
 from groundwire.answer.intent import document_asked_for, named_place
 from groundwire.answer.question import Question, read_question
 from groundwire.kernel.sentences import BlockKind
-from groundwire.kernel.words import content_stems
+from groundwire.kernel.words import FUNCTION_WORDS, content_stems, words
 from groundwire.rpc import request_context
 from groundwire.rpc.workers import Workers
+
+_WORD = re.compile(r"[^\W_]+")
 
 
 class ExtractiveGenerator:
@@ -169,10 +173,24 @@ def candidates(
     """
     quotable = find_excerpts(passages)
     vocabulary = frozenset(content_stems(" ".join(f"{each.about} {each.text}" for each in quotable)))
-    question = replace(read_question(question_text, vocabulary), scale=scale)
+    question = replace(read_question(_as_spelled(question_text, passages), vocabulary), scale=scale)
     # `Status: Rejected` tells that it was rejected, and never why.
     quotable = [each for each in quotable if not each.field_of or answers_as_field(question, each)]
     return question, quotable, shortlist(question, quotable, MAX_CANDIDATES)
+
+
+def _as_spelled(question: str, passages: Sequence[Passage]) -> str:
+    """Return the question with names as the passages mostly spell them: FreedomBox, which is two words, for freedombox.
+
+    So it does not matter whether somebody types capitals.
+    """
+    asked = set(_WORD.findall(question.casefold())) - FUNCTION_WORDS
+    texts = (f"{each.title} {each.section_heading} {each.content}" for each in passages)
+    found = Counter(word for text in texts for word in _WORD.findall(text) if word.casefold() in asked)
+    # The most frequent spelling comes last and stays; only those in several words change what a name is read as.
+    spelled = {word.casefold(): word for word, _ in reversed(found.most_common())}
+    names = {name: word for name, word in spelled.items() if len(words(word)) > 1}
+    return _WORD.sub(lambda word: names.get(word[0].casefold(), word[0]), question)
 
 
 def _source(passage: Passage, start: int, end: int, support: float) -> Source:

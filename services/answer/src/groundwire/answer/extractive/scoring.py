@@ -249,6 +249,8 @@ def _parts(
     has_command = any(" " in code.strip() for code in _INLINE_CODE.findall(source))
     shows_how = question.kind is QuestionKind.PROCEDURE and (excerpt.kind is BlockKind.CODE or is_steps or has_command)
     purpose = _PURPOSE.match(excerpt.text) if question.kind is QuestionKind.PROCEDURE else None
+    # "To list all files of no installed package, …" does not say how to list the installed packages.
+    is_denied = purpose is not None and not question.is_negated and NEGATION.search(purpose[1]) is not None
     match = 1.0 if is_contrast or shows_how else kind_match(question, excerpt.text)
     if excerpt.kind is BlockKind.CODE and question.kind in _NAMED_KINDS:
         match = -1.0  # the names and dates of an example say nothing of the world
@@ -260,7 +262,7 @@ def _parts(
         "kind_match": match,
         "reason": match * (question.kind is QuestionKind.REASON),
         "definition": definition,
-        "purpose": covered(weights, question.stems_of(purpose[1])) if purpose else 0.0,
+        "purpose": covered(weights, question.stems_of(purpose[1])) if purpose and not is_denied else 0.0,
         "leaning": float(excerpt.leans and not is_below_name),
         "joined": float(excerpt.is_joined),
         "announcement": float(is_announcement(excerpt.text) and not (excerpt.is_whole or _is_named(question, passage))),
