@@ -207,6 +207,45 @@ def test_one_of_two_new_documents_with_one_source_wins(catalog: Catalog, docs: C
     assert problems_of(catalog.database) == []
 
 
+def test_a_generation_does_not_bring_back_a_source_that_was_deleted_meanwhile(
+    catalog: Catalog, docs: Collection
+) -> None:
+    document, _ = catalog.put(docs, make_draft("one", source="a.md"))
+    catalog.documents.add_alias(TENANT, "docs", document.document_id, "b.md")
+    second = catalog.begin(docs, make_draft("two", source="a.md", document_id=document.document_id, expected=1))
+    catalog.documents.drop_source(TENANT, "docs", "a.md", permanent=True)
+    with pytest.raises(DocumentChangedError):
+        catalog.documents.publish(second)
+    assert catalog.documents.find_by_source(TENANT, "docs", "a.md") is None
+
+
+def test_an_id_of_a_generation_that_was_never_published_is_free_for_another_source(
+    catalog: Catalog, docs: Collection
+) -> None:
+    document_id = "11111111-1111-4111-8111-111111111111"
+    catalog.begin(docs, make_draft("one", source="a.md", document_id=document_id))
+    document, _ = catalog.put(docs, make_draft("two", source="b.md", document_id=document_id))
+    assert catalog.documents.find_by_source(TENANT, "docs", "b.md") == document
+    assert catalog.documents.find_by_source(TENANT, "docs", "a.md") is None
+
+
+def test_a_page_of_long_chunks_ends_early_and_the_next_one_goes_on(catalog: Catalog, docs: Collection) -> None:
+    document, _ = catalog.put(docs, make_draft(*("x" * 65_536 for _ in range(70))))
+    for document_id in ("", document.document_id):
+        found, after, sizes = list[int](), -1, list[int]()
+        is_last = False
+        while not is_last:
+            page = catalog.chunks.listed(
+                TENANT, "docs", document_id=document_id, where=None, after=after, limit=100, include_vectors=False
+            )
+            found += [stored.chunk.sequence_num for stored in page.chunks]
+            sizes.append(sum(len(stored.chunk.content) for stored in page.chunks))
+            after = page.chunks[-1].chunk.sequence_num if document_id else page.chunks[-1].chunk_number
+            is_last = page.is_last
+        assert found == list(range(70))
+        assert (len(sizes), max(sizes)) == (2, 4 << 20)
+
+
 def test_the_same_source_may_stand_in_two_collections(catalog: Catalog, docs: Collection) -> None:
     other = catalog.collections.create(make_collection("other"))
     catalog.put(docs, make_draft("one"))
@@ -518,9 +557,10 @@ def test_a_deletion_is_complete_with_its_last_step_and_forgotten_a_day_later(
     # Later tasks do not count, unless an engine collection that was replaced meanwhile is still to be dropped.
     replaced = catalog.database.write(lambda connection: queue_drop(connection, TENANT, docs.engine_name))
     catalog.outbox.done([each.id for each in catalog.outbox.pending(10) if each.id != replaced])
-    assert deletions.ready_now(TENANT, last.deletion_id) is None
+    assert (deletions.ready_now(TENANT, last.deletion_id), deletions.ready()) == (None, [])
     catalog.outbox.done([replaced])
     assert deletions.ready_now(TENANT, last.deletion_id) is not None
+    assert [each.engine_name for each in deletions.ready()] == [docs.engine_name]
     catalog.clock.advance(days=2)
     assert deletions.sweep() == 0
     note(last)

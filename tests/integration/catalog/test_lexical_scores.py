@@ -16,6 +16,7 @@ from groundwire.catalog.lexical_search import LexicalMatches
 from groundwire.catalog.search_view import SearchViews
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import Collection
+from groundwire.kernel.errors import CallCancelledError
 from tests.catalogs import problems_of
 from tests.integration.catalog.drafts import TENANT, WORDS, Catalog, make_collection, make_draft, random_words
 
@@ -393,6 +394,42 @@ def test_a_rebuild_cuts_texts_while_others_write_and_takes_in_what_they_change(
     assert len(catalog.numbers_for(docs, "tide")) == 19
     assert catalog.numbers_for(docs, "w3") == []
     assert problems_of(catalog.database) == []
+
+
+def test_a_rebuild_takes_in_segments_that_others_merge_meanwhile(
+    catalog: Catalog, docs: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(15):  # with one more they are merged
+        catalog.put(docs, make_draft("tide", source=f"{number}"))
+    catalog.database.write(
+        lambda connection: connection.exec_driver_sql("DELETE FROM lexical_postings WHERE word='tide'")
+    )
+    cut, make_segments = list[int](), lexical_index.make_segments
+
+    def cutting(entries: Sequence[lexical_index.Entry]) -> list[lexical_index.Segment]:
+        cut.extend(entry.number for entry in entries)
+        if len(cut) == 3:
+            catalog.put(docs, make_draft("tide", source="another"))
+        return make_segments(entries)
+
+    monkeypatch.setattr(lexical_index, "make_segments", cutting)
+    catalog.lexical_check.rebuild(TENANT, "docs", Budget())
+    assert len(catalog.numbers_for(docs, "tide")) == 16
+    assert problems_of(catalog.database) == []
+    cut.clear()
+    catalog.lexical_check.rebuild(TENANT, "docs", Budget())
+    assert len(cut) == 16, "each once, when nobody writes"
+
+
+@pytest.mark.parametrize("damage", ["DELETE FROM lexical_postings", "DELETE FROM lexical_segments"])
+def test_a_cancelled_rebuild_changes_nothing(catalog: Catalog, docs: Collection, damage: str) -> None:
+    catalog.put(docs, make_draft("tide"))
+    catalog.database.write(lambda connection: connection.exec_driver_sql(damage))
+    budget = Budget()
+    budget.cancel()
+    with pytest.raises(CallCancelledError):
+        catalog.lexical_check.rebuild(TENANT, "docs", budget)
+    assert catalog.numbers_for(docs, "tide") == []
 
 
 def test_a_segment_of_a_superseded_document_alone_is_not_written_anew(

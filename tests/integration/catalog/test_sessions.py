@@ -285,7 +285,8 @@ def test_unknown_sessions_are_not_found(catalog: Catalog) -> None:
 
 
 def test_whole_answers_of_a_conversation_wait_in_order_until_they_are_recorded(catalog: Catalog) -> None:
-    for session_id, conversation_id in ((ID, "conv-1"), (str(uuid.uuid4()), "")):
+    other = str(uuid.uuid4())
+    for session_id, conversation_id in ((ID, "conv-1"), (other, "")):
         catalog.sessions.create(TENANT, _new(catalog, session_id, conversation_id=conversation_id, scope="global"))
         for number in (1, 2, 3):
             question, answer = _exchange(catalog, number)
@@ -301,7 +302,10 @@ def test_whole_answers_of_a_conversation_wait_in_order_until_they_are_recorded(c
     assert [each.number for each in catalog.sessions.unrecorded(waiting[0].number, 10)] == [waiting[1].number]
     catalog.clock.advance(days=3)
     catalog.sessions.expire()
-    assert catalog.sessions.count_unrecorded(TENANT, ID) == 2
+    counted = [(TENANT, ID), (TENANT, other), ("other", ID)]
+    assert [catalog.sessions.count_unrecorded(*each) for each in counted] == [2, 0, 0]
+    catalog.sessions.recorded(waiting[0].number)
+    assert catalog.sessions.count_unrecorded(TENANT, ID) == 1
     for each in waiting:
         catalog.sessions.recorded(each.number)
     assert catalog.sessions.unrecorded(0, 10) == []

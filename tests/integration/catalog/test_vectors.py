@@ -1,12 +1,15 @@
 """Stored vectors: exact, kept while a chunk needs them, and enough to rebuild an index."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import numpy as np
 import pytest
 
+from groundwire.catalog.generations import GenerationDraft
 from groundwire.catalog.vectors import NewVectors
 from groundwire.kernel.collection import Collection
+from groundwire.kernel.document import Document
 from groundwire.kernel.errors import DataLossError, DocumentChangedError
 from tests.integration.catalog.drafts import DIMENSIONS, TENANT, Catalog, make_collection, make_draft, vector_key
 
@@ -67,6 +70,32 @@ def test_a_chunk_without_vector_is_named_and_never_left_out_silently(catalog: Ca
     assert [chunk.content for chunk in catalog.vectors.missing(docs, 10)] == ["two"]
     with pytest.raises(DataLossError):
         list(catalog.vectors.points(docs, 10))
+
+
+def test_vectors_are_missing_where_searches_may_need_them(catalog: Catalog) -> None:
+    made = make_collection()
+    docs = catalog.collections.create(
+        replace(made, settings=replace(made.settings, generation_retention=timedelta(days=1)))
+    )
+    other = catalog.collections.create(make_collection("other"))
+
+    def publish(collection: Collection, draft: GenerationDraft) -> Document:
+        return catalog.documents.publish(catalog.begin(collection, draft))
+
+    first = publish(docs, make_draft("old"))
+    publish(docs, make_draft("new", document_id=first.document_id, expected=1))
+    second = publish(docs, make_draft("two", source="b"))
+    publish(other, make_draft("elsewhere", source="c"))
+
+    def missing(collection: Collection, *document_ids: str) -> set[str]:
+        return {chunk.content for chunk in catalog.vectors.missing(collection, 10, document_ids or None)}
+
+    assert missing(docs) == {"old", "new", "two"}
+    assert missing(docs, second.document_id) == {"two"}
+    assert len(catalog.vectors.missing(docs, 1)) == 1
+    # Nobody reads the past across a change of models.
+    assert missing(replace(docs, identity=replace(docs.identity, model_name="another"))) == {"new", "two"}
+    assert catalog.vectors.count_missing(docs) == 3
 
 
 def test_vectors_are_stored_with_the_chunks_that_need_them_or_not_at_all(catalog: Catalog, docs: Collection) -> None:

@@ -227,10 +227,11 @@ class VectorCache(Aggregate):
         """
         statement = with_vectors(select(*OWN_COLUMNS).where(lacks_vector(collection)), collection)
         if document_ids is not None:
+            # With the tenant, which the index of ids begins with.
             of_these = documents.c.tenant == collection.tenant, among(documents.c.document_id, document_ids)
             keys = select(documents.c.document_key).where(*of_these)
             statement = statement.where(chunks.c.document_key.in_(keys))
-        rows = self._database.query(statement.order_by(chunks.c.chunk_number).limit(limit))
+        rows = self._database.query(statement.limit(limit))
         return [to_chunk(row) for row in rows]
 
     def count_missing(self, collection: Collection) -> int:
