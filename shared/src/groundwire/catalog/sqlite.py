@@ -628,9 +628,8 @@ class FileProbe:
                 raise StoreUnavailableError(message, engine="catalog") from error
 
     def close(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
+        if self._connection is not None:
+            self._connection.close()
 
     def _run(self, statement: str, *, then: str = "", busy_ms: int = _BUSY_MS) -> Any:
         try:
