@@ -231,7 +231,7 @@ class VectorCache(Aggregate):
             of_these = documents.c.tenant == collection.tenant, among(documents.c.document_id, document_ids)
             keys = select(documents.c.document_key).where(*of_these)
             statement = statement.where(chunks.c.document_key.in_(keys))
-        rows = self._database.query(statement.limit(limit))
+        rows = self._database.query(statement.order_by(chunks.c.chunk_number).limit(limit))
         return [to_chunk(row) for row in rows]
 
     def count_missing(self, collection: Collection) -> int:
