@@ -47,3 +47,10 @@ def test_what_is_repeated_is_the_better_chunk_that_covers_it_and_none_elsewhere(
         chunk_facts(4, "w" * 400, start=500),  # touches the first, shares nothing with it
     ]
     assert eligible(chunks, {}, collapse=True).repeated == {3: 2}
+
+
+def test_what_two_better_chunks_both_hold_counts_once() -> None:
+    apart = [chunk_facts(1, start=0, length=50), chunk_facts(2, start=20, length=50)]
+    assert not eligible([*apart, chunk_facts(3, start=0, length=100)], {}, collapse=True).repeated
+    nested = [chunk_facts(1, start=10, length=10), chunk_facts(2, start=0, length=85)]
+    assert eligible([*nested, chunk_facts(3, start=0, length=100)], {}, collapse=True).repeated.keys() == {3}

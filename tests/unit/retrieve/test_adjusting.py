@@ -1,0 +1,36 @@
+"""Neighbours and turns raise one another, never lower, and what is withheld raises nothing."""
+
+import pytest
+
+from groundwire.kernel.records import TurnPlace
+from groundwire.retrieve.queries import QueryStrategy
+from groundwire.retrieve.ranking import adjust
+from groundwire.retrieve.search_types import RankingRules
+from tests.unit.retrieve.ranked_chunks import chunk_facts, scores_of
+
+TURNS = {1: TurnPlace("c", 1, "user"), 2: TurnPlace("c", 1, "user"), 3: TurnPlace("c", 1, "assistant")}
+"""A question of two chunks, and its answer."""
+
+
+def _adjusted(
+    relevances: dict[int, float], rules: RankingRules, turns: dict[int, TurnPlace], withheld: tuple[int, ...] = ()
+) -> dict[int, float]:
+    facts = [chunk_facts(number) for number in relevances]
+    scores = adjust(scores_of(relevances), facts, rules, QueryStrategy(), 10, withheld, turns)
+    return dict(zip(scores.numbers.tolist(), scores.relevance.tolist(), strict=True))
+
+
+def test_a_chunk_follows_its_better_neighbour_and_no_worse_one() -> None:
+    found = _adjusted({1: 0.8, 2: 0.4, 3: 0.2}, RankingRules(neighbours=0.5), {})
+    assert found == pytest.approx({1: 0.8, 2: 0.6, 3: 0.3})
+
+
+def test_a_turn_follows_the_best_chunk_of_the_turn_before() -> None:
+    rules = RankingRules(turns=0.5)
+    assert _adjusted({1: 0.8, 2: 0.6, 3: 0.4}, rules, TURNS) == pytest.approx({1: 0.8, 2: 0.6, 3: 0.6})
+    assert _adjusted({3: 0.9, 1: 0.8, 2: 0.6}, rules, TURNS) == pytest.approx({3: 0.9, 1: 0.8, 2: 0.6})
+
+
+def test_a_turn_that_is_withheld_does_not_show_in_the_one_after_it() -> None:
+    found = _adjusted({1: 0.8, 3: 0.4}, RankingRules(turns=0.5), TURNS, withheld=(1,))
+    assert found == {1: 0.8, 3: 0.4}
