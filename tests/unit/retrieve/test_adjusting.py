@@ -4,8 +4,8 @@ import pytest
 
 from groundwire.kernel.records import TurnPlace
 from groundwire.retrieve.queries import QueryStrategy
-from groundwire.retrieve.ranking import adjust
-from groundwire.retrieve.search_types import RankingRules
+from groundwire.retrieve.ranking import adjust, withheld_because
+from groundwire.retrieve.search_types import Fate, RankingRules
 from tests.unit.retrieve.ranked_chunks import chunk_facts, scores_of
 
 TURNS = {1: TurnPlace("c", 1, "user"), 2: TurnPlace("c", 1, "user"), 3: TurnPlace("c", 1, "assistant")}
@@ -34,3 +34,10 @@ def test_a_turn_follows_the_best_chunk_of_the_turn_before() -> None:
 def test_a_turn_that_is_withheld_does_not_show_in_the_one_after_it() -> None:
     found = _adjusted({1: 0.8, 3: 0.4}, RankingRules(turns=0.5), TURNS, withheld=(1,))
     assert found == {1: 0.8, 3: 0.4}
+
+
+def test_a_chunk_that_says_only_blanks_of_where_it_stands_is_withheld() -> None:
+    assert withheld_because("a.md", "1.1", "1", [(), ("a",)]) is None
+    assert withheld_because("a.md", "1.1", "1", [("a",), ("b",)]) is Fate.SOURCE_REJECTED
+    for place in ((" ", "1.1", "1"), ("a.md", "\t", "1"), ("a.md", "1.1", " ")):
+        assert withheld_because(*place, ()) is Fate.INCOMPLETE

@@ -206,7 +206,6 @@ def eligible(facts: Sequence[ChunkFacts], withheld: Mapping[int, Fate], *, colla
 
 
 def withheld_among(facts: Iterable[ChunkFacts], approved_prefixes: Sequence[Sequence[str]]) -> dict[int, Fate]:
-    approved_prefixes = [prefixes for prefixes in approved_prefixes if prefixes]
     fates = {}
     for each in facts:
         fate = withheld_because(each.source_uri, each.section_title, each.chapter, approved_prefixes)
