@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,25 @@ def test_what_is_returned_matches_the_filter_as_it_is_shown(engine_library: Libr
         response = library.retrieve("alpha", filter=where, top_k=10, min_relevance=0.0)
     assert {document.fields.title for document in response.documents} == {"wanted"}
     assert set(contents(response)) in ({"alpha one", "alpha two"}, {"alpha two"})
+
+
+@pytest.mark.parametrize(("before", "after"), [("wanted", "other"), ("other", "wanted")])
+@pytest.mark.parametrize("number", READS)
+def test_what_is_returned_matches_the_filter_while_its_fields_change(
+    library: Library, number: int, before: str, after: str
+) -> None:
+    first = library.put("a.txt", ["alpha one"], fields=DocumentFields(title=before))
+    library.put("b.txt", ["alpha two"], fields=DocumentFields(title="wanted"))
+    where = to_filter_message(parse_filter({"title": "wanted"}))
+    library.retrieve("alpha", top_k=10, min_relevance=0.0)  # so that the chunks are remembered
+
+    def retitle() -> None:
+        library.documents.change(DEFAULT_TENANT, "docs", first.document_id, lambda fields: replace(fields, title=after))
+
+    with before_read(library, number, retitle):
+        response = library.retrieve("alpha", filter=where, top_k=10, min_relevance=0.0)
+    assert {document.fields.title for document in response.documents} == {"wanted"}
+    assert "alpha two" in contents(response)
 
 
 def test_a_search_goes_on_when_candidates_are_replaced_again_and_again(library: Library) -> None:
