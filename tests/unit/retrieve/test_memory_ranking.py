@@ -136,6 +136,12 @@ def test_the_newest_of_those_that_contradict_one_another_comes_first() -> None:
     assert older.update_bonus == 0.0
 
 
+def test_a_memory_of_the_future_counts_as_new() -> None:
+    ((_, score),) = ranked([(0.5, 3, -400.0)], MemoryWeights(recency=0.4, half_life_days=7.0))
+    assert score.age_days == 0.0
+    assert score.recency_bonus == pytest.approx(0.4)
+
+
 def test_half_of_the_bonus_is_left_after_the_half_life() -> None:
     ((_, score),) = ranked([(0.5, 3, 7.0)], MemoryWeights(recency=0.4, half_life_days=7.0))
     assert score.recency_bonus == pytest.approx(0.2)
