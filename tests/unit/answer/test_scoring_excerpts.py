@@ -433,6 +433,11 @@ def test_a_list_of_what_something_offers_holds_no_steps() -> None:
         assert (scored.score > 0.8) is is_answer
 
 
+def test_what_may_be_is_no_occasion() -> None:
+    assert kind_match(read_question("When should I feed owls?"), "You may feed owls.") == -1.0
+    assert kind_match(read_question("When should I feed owls?"), "When owls are hungry, feed them.") == 1.0
+
+
 def test_a_tip_does_not_say_what_is_so() -> None:
     tip, said = "Be sure to ask if owls eat mice.", "Owls eat mice in most winters."
     assert _best("Do owls eat mice?", tip, said) == said

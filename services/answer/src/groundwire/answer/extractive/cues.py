@@ -109,9 +109,9 @@ _CONTRAST = re.compile(
     re.IGNORECASE,
 )
 _OCCASION = re.compile(
-    rf"{_TIME.pattern}|\b(?:if|whenever|unless|as soon as|situations?|recommended|appropriate|suitable|useful|best for"
-    r"|(?:intended|meant|good|suited) for|in (?:(?:most|all|some|many|such|these|which) )?cases?)\b",
-    re.IGNORECASE,
+    rf"{_TIME.pattern}"
+    r"|(?i:\b(?:if|when(?:ever)?|unless|as soon as|situations?|recommended|appropriate|suitable|useful|best for"
+    r"|(?:intended|meant|good|suited) for|in (?:(?:most|all|some|many|such|these|which) )?cases?)\b)"
 )
 _EVIDENCE = {
     QuestionKind.OCCASION: _OCCASION,
