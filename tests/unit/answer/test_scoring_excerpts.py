@@ -55,6 +55,8 @@ def test_operators_are_words_of_a_question() -> None:
         ("Choose the copay plan, in which you pay part of each bill.", 0.7),
         ("Choose the copay plan, which means that you pay part of each bill.", 0.7),
         ("The copay is also useful for small bills.", 0.3),
+        ("The copay is a very important part of the plan.", 0.3),
+        ("The copay is a popular fixed fee that you pay for each visit.", 1.0),
         ("Ask at the copay desk, in which you pay part of each bill.", 0.0),
         ("Nobody can waive a copay\u2014a fee that is fixed.", 0.7),
         ("Deductibles, copays, and coinsurance are a part of the cost.", 0.3),

@@ -198,10 +198,15 @@ _ASIDE = re.compile(
 _ALIAS = re.compile(
     r"(?:^(?=[^,:]{2,40}:)|, (?:also )?(?:known as|called|abbreviated) )(?P<term>[^,:]{2,40})(?=[,:])", re.IGNORECASE
 )
-# "Copays are a great way to save money" praises them and does not say what they are.
+# "Copays are a great way to save money" praises them and does not say what they are; "a powerful program that plays
+# music" does.
+_PRAISING = (
+    r"(?:(?:very|more|most|\w+ly) )?(?:great|good|better|best|excellent|important|essential|crucial|critical|vital|key"
+    r"|valuable|useful|helpful|powerful|popular|common|similar|perfect)"
+)
 _PRAISE = re.compile(
-    r" (?:also )?(?:an? |the )?(?:\w+ly )?(?:great|good|better|best|excellent|important|essential|crucial|critical"
-    r"|vital|key|valuable|useful|helpful|powerful|popular|common|similar|perfect)\b",
+    rf" (?:also )?(?:{_PRAISING}\b|(?:an?|the) {_PRAISING} (?:way|part|choice|option|idea|tool|thing|step|place|source"
+    r"|resource|reason|aspect|feature|benefit|example|consideration|element|component|factor|topic|concept)s?\b)",
     re.IGNORECASE,
 )
 # "Be aware of the formulary, which is a list of medications"; the same with a dash; "Race conditions, in which …".
