@@ -42,6 +42,9 @@ def test_operators_are_words_of_a_question() -> None:
     assert read_question("Foxes - and owls | mice: who eats?").stems == ("fox", "owl", stem("mouse"), "eat")
     rows = "| Operator | Meaning |\n|---|---|\n| `!` | turns a value round |\n| `@` | binds a value |\n"
     assert _best("What does the @ operator do?", rows) == "Operator @: binds a value"
+    rows = "<table><tr><th>Sign</th><th>Meaning</th></tr><tr><td>-&gt;</td><td>leads to a value</td></tr></table>\n"
+    (row,) = find_excerpts([make_passage(rows)])
+    assert "->" in row.stems
 
 
 @pytest.mark.parametrize(

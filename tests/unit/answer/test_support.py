@@ -171,12 +171,13 @@ def test_a_date_a_version_and_a_name_of_code_are_met_in_the_name_of_a_document(
         ("What does signal.alarm do?", False),
         ("What is in $? then?", True),
         ("What is in $@ then?", False),
+        ("What does cut -m do?", False),
     ],
 )
 def test_an_excerpt_with_the_identifiers_of_the_question_is_supported_by_them(
     question: str, is_identified: bool
 ) -> None:
-    parts = _parts(question, "On SIGTERM the calls in progress may finish, and $? tells.")
+    parts = _parts(question, "On SIGTERM the calls in progress may finish, and $? tells non-modal ones.")
     assert parts["identified"] == float(is_identified)
 
 

@@ -44,6 +44,7 @@ def test_each_script_has_words_of_its_kind(text: str, words: list[str]) -> None:
         ("AT&T's R&D at V&A, a && b, &amp;", ["at&t", "r&d", "v&a", "&&"]),
         ("a -> b, x && y; use `?` or ‘=>’ (||)", ["->", "&&", "?", "=>", "||"]),
         ("What does the ? operator do?", ["?"]),
+        ("->: leads to, and :: or := or <=> stand apart", ["->", "::", ":=", "<=>"]),
         ("set -e, but tar -xzf and well-known", ["-e"]),
         ("is $@ in $PATH or $?", ["$@", "$path", "$?"]),
         ("- item\n* item\n## heading -- so\n---\n===\nComment faire ? Ouf !", []),

@@ -72,7 +72,8 @@ class Excerpt:
         """Return the stems of its words that carry meaning, for a field with those that name what has it."""
         said = f"{self.field_of} {self.text}"
         source = self.passage.content[self.start : self.end]
-        return frozenset((*content_stems(said), *signed_words(source), *keywords(source)))
+        # A sign may be quoted in the source alone, and be written as `&gt;` there.
+        return frozenset((*content_stems(said), *signed_words(f"{said}\n{source}"), *keywords(source)))
 
 
 _NUMBERED = re.compile(r"(?<!\d)(\d+)[.)][ \t]*+\Z")

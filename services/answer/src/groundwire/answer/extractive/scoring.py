@@ -411,8 +411,8 @@ class Support:
         self._dates = {
             fact.values for fact in self._reading.facts if fact.kind is FactKind.DATE and any(fact.values[1:])
         }
-        names = [] if question.text.isupper() else IDENTIFIER.findall(question.text)
-        self._identifiers = [each.casefold() for each in (*names, *signed_words(question.text))]
+        self._identifiers = [] if question.text.isupper() else IDENTIFIER.findall(question.text)
+        self._signed = frozenset(signed_words(question.text))
         self._words_of_documents = defaultdict[str, set[str]](set)
         self._headings_of_documents = defaultdict[str, set[str]](set)
         for passage in {each.excerpt.passage.chunk_number: each.excerpt.passage for each in scored}.values():
@@ -463,7 +463,12 @@ class Support:
             if fact.kind is not FactKind.NUMBER or any(map(str.isdigit, fact.text))
         ]
         named = {stem(word) for word in words(around)}
-        lacks_identifier = any(name not in around.casefold() for name in self._identifiers)
+        said_around = frozenset((*content_stems(around), *signed_words(around), *keywords(around)))
+        # Operators as words: `-e` does not stand in "pre-existing".
+        lacks_identifier = not self._signed <= said_around or any(
+            name.casefold() not in around.casefold() for name in self._identifiers
+        )
+        has_identifiers = self._signed <= item.excerpt.stems and all(name in text for name in self._identifiers)
         # Texts shorten long names: "Valkyria Chronicles" after the first "Valkyria Chronicles III".
         in_full = self._words_of_documents[passage.document_id]
         unnamed = any(
@@ -471,7 +476,7 @@ class Support:
             for fact in missing
             if fact.kind is FactKind.NAME
         )
-        coverage = covered(self._weights, frozenset((*content_stems(around), *signed_words(around), *keywords(around))))
+        coverage = covered(self._weights, said_around)
         lacks_kind, is_prose = kind_match(question, text) < 0, item.excerpt.kind is BlockKind.PROSE
         rivals = [each.score for each in self.tested if not self._agree(each, item)]
         return {
@@ -481,7 +486,7 @@ class Support:
             "named": coverage * _is_named(question, passage),
             # A heading that names somebody does not say who founded what, nor one on hash maps how long one lives.
             "headed": item.headed * (0.5 + 0.5 * coverage) * (question.kind not in _FACT_KINDS),
-            "identified": float(bool(self._identifiers) and all(name in text.casefold() for name in self._identifiers)),
+            "identified": float(has_identifiers and bool(self._identifiers or self._signed)),
             "own": float(coverage == 1.0 and _is_own(question, item.excerpt)),
             "defines": float(bool(question.subject) and item.definition >= INTRODUCED_AS_TERM),
             "undefined": float(self._is_undefined),
