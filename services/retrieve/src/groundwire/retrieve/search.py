@@ -514,7 +514,7 @@ class Search:
 
     def _approved_prefixes(self, collection: Collection) -> tuple[tuple[str, ...], ...]:
         """Return the prefixes of the server and of the collection; a source has to have one of each that has any."""
-        return self.tuning.approved_prefixes, collection.settings.approved_source_prefixes
+        return tuple(filter(None, (self.tuning.approved_prefixes, collection.settings.approved_source_prefixes)))
 
     def _retrieve(
         self, request: SearchRequest, plan: SearchPlan, pool: CandidateSearch, budget: Budget, progress: Progress
