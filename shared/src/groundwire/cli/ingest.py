@@ -574,7 +574,7 @@ class IngestRun:
 def _concerns_all(error: GroundwireError) -> bool:
     """Tell whether every other file would fail as well: for the server, the credential or the options of the run."""
     if isinstance(error, InvalidRequestError):
-        return all(each.field.startswith("chunking.") for each in error.violations)
+        return bool(error.violations) and all(each.field.startswith("chunking.") for each in error.violations)
     return isinstance(error, UnavailableError | CallCancelledError | PermissionDeniedError | UnauthenticatedError)
 
 
