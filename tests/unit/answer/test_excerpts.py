@@ -832,3 +832,32 @@ def test_the_heading_of_a_release_is_quoted_with_its_date_and_other_headings_are
     release, sentence = _find(content)
     assert (release.text, _quoted(release)) == ("0.15.0 (June 23, 2021)", "## 0.15.0 (June 23, 2021)")
     assert sentence.opens
+
+
+def test_code_and_lists_that_the_first_sentence_introduces_open_the_section_with_it() -> None:
+    code = "# Waking owls\n\nThe first thing that you do is to wake all of your owls:\n\n```\nowls wake\n```\n\n"
+    opening, shown, behind = _find(f"{code}Owls may be slow.\n\n```\nowls wait\n```\n")[:3]
+    assert [(each.opens, each.leans) for each in (opening, shown)] == [(True, False), (True, False)]
+    assert not behind.opens
+    listed = _find("# Waking owls\n\nOwls wake in steps:\n\n- stretch a wing\n- open both eyes\n")[-1]
+    assert (listed.is_whole, listed.opens) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "leans"),
+    [
+        ("The first thing you do is to wake the owls.", False),
+        ("The first is a barn owl.", True),
+        ("The first two hunt by day.", True),
+        ("The second thing you do is to feed them.", True),
+    ],
+)
+def test_the_first_of_something_leans_on_nothing_where_it_is_named(text: str, leans: bool) -> None:
+    (sentence,) = _find(text)
+    assert sentence.leans is leans
+
+
+def test_a_hint_to_read_another_page_is_not_quoted() -> None:
+    assert _texts("Read the design page for help on the kinds of owls.\n\nOwls of all kinds sleep by day.") == [
+        "Owls of all kinds sleep by day."
+    ]

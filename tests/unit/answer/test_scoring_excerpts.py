@@ -705,3 +705,28 @@ def test_why_prefers_a_reason_to_a_sentence_that_is_more_alike() -> None:
 
     assert "because" in best("Why do foxes never climb trees?")
     assert "because" not in best("Do foxes never climb trees?")
+
+
+def test_names_of_settings_are_words_of_their_own() -> None:
+    assert read_question("What is nest.owl_name?").stems == ("nest", "owl", "nest.owl_name", "owl_name")
+    settings = [
+        "OWL_NEST_NAME\n-------------\n\nThe name of the nest.\n\nDefault: ``'owl'``\n",
+        "OWL_NEST_PATH\n-------------\n\nThe path of the owl nest.\n\nDefault: ``None``\n",
+    ]
+    asked = "What is the default value of OWL_NEST_NAME?"
+    passages = [make_passage(text, rank=rank, markup=Markup.RST) for rank, text in enumerate(settings[::-1], 1)]
+    question, quotable, _ = candidates(asked, passages)
+    scored = score_excerpts(question, quotable, [1.0] * len(quotable))
+    # The value has no word that the question lacks but those in the name of the setting, and is the answer.
+    assert min(scored, key=Scored.order).excerpt.text == "OWL_NEST_NAME: Default: 'owl'"
+
+
+def test_what_an_extension_is_stands_below_its_name() -> None:
+    (sentence,) = make_scored("What is OwlThrottle?", "# OwlThrottle extension\n\nThis is an extension for slow owls.")
+    assert sentence.definition == BELOW_ITS_NAME
+
+
+def test_one_of_many_is_no_amount() -> None:
+    question = read_question("How many owls should I use?")
+    assert not has_amount(question, "For each nest, one owl watches while the other owl sleeps.")
+    assert has_amount(question, "Nests need two owls.")

@@ -254,6 +254,13 @@ def test_what_lacks_an_amount_a_reason_or_a_step_answers_no_question_for_it(
     assert abs(_support(other, unfitting) - _support(other, fitting)) < 0.05
 
 
+def test_what_lacks_the_thing_asked_for_answers_no_question_for_it() -> None:
+    question, other = "Which licence do the owls have?", "What do the owls have?"
+    fitting, unfitting = "The owls have a free licence.", "The owls have a large nest."
+    lacking = [_parts(asked, text)["missing_asked"] for asked in (question, other) for text in (fitting, unfitting)]
+    assert lacking == [0.0, 1.0, 0.0, 0.0]
+
+
 def test_code_shows_how_without_a_word() -> None:
     content = "Foxes are fed:\n\n```\nfeed --foxes\n```"
     assert _parts("How do I feed foxes?", content)["missing_step"] == 0.0

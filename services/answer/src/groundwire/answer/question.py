@@ -178,6 +178,9 @@ _KEYWORD_NAMED = re.compile(rf"\b([a-z]{{2,8}}) (?:{_PARTS_OF_LANGUAGES})s?\b", 
 _KEYWORD_MARKED = re.compile(
     r"(?<![\w`'])(?:``?|['\"\u2018\u201c])([a-z]{2,8})(?:``?|['\"\u2019\u201d])(?![\w'])", re.IGNORECASE
 )
+NAME_OF_CODE = r"\b(?:[^\W_]+_\w+(?:\.\w+)*|[a-z]\w+(?:\.[a-z]\w+)+)\b"
+"""Pattern of names of code and of settings: `top_k`, `os.urandom`, `DOCUMENT_ENCODING`."""
+_NAMED_IN_CODE = re.compile(NAME_OF_CODE)
 _LONGEST_SUBJECT = 4
 _SHORTEST_SLIP = 5
 _LEAST_LIKENESS = 0.85
@@ -216,11 +219,11 @@ def read_question(text: str, vocabulary: AbstractSet[str] = frozenset()) -> Ques
     stems = [_as_written(each, vocabulary) for each in content_stems(asked) if not (wants_code and each in _REQUESTS)]
     sides = _SIDES.search(text) if kind is QuestionKind.COMPARISON else None
     compared = sides.groups() if sides else ()
-    stems_of_sides = [frozenset((*content_stems(each), *signed_words(each))) for each in compared]
+    stems_of_sides = [frozenset((*content_stems(each), *exact_words(each))) for each in compared]
     return Question(
         text=text,
         kind=kind,
-        stems=tuple(dict.fromkeys((*stems, *of_language, *signed_words(text)))),
+        stems=tuple(dict.fromkeys((*stems, *of_language, *exact_words(text)))),
         subject=subject if kind is QuestionKind.DEFINITION else (),
         wants_code=wants_code,
         is_term=kind is QuestionKind.DEFINITION and _TERM.match(text) is not None,
@@ -242,6 +245,21 @@ def keywords(text: str) -> list[str]:
     if any(part in text for part in _PARTS_OF_LANGUAGES.split("|")):
         found += _KEYWORD_NAMED.findall(text)
     return [f"`{word.casefold()}`" for word in found if word.casefold() in FUNCTION_WORDS]
+
+
+def exact_words(text: str) -> list[str]:
+    """Return what a text has that its words alone are not, in lower case: signs, and names of code and of settings.
+
+    So `->` is more than nothing, and `SESSION_COOKIE_NAME` is not `SESSION_COOKIE_PATH`. Of `a.b_c` there is `b_c` too.
+    """
+    names = [each.casefold() for each in _NAMED_IN_CODE.findall(text)]
+    parts = (part for each in names for part in each.split(".") if part != each and "_" in part)
+    return [*signed_words(text), *names, *parts]
+
+
+def without_names_of_code(text: str) -> str:
+    """Return a text without its names of code and of settings."""
+    return _NAMED_IN_CODE.sub(" ", text)
 
 
 def _as_written(asked: str, vocabulary: AbstractSet[str]) -> str:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Set as AbstractSet
 from itertools import dropwhile, takewhile
 
-from groundwire.answer.question import VERSION_ASKED, Question, QuestionKind
+from groundwire.answer.question import NAME_OF_CODE, VERSION_ASKED, Question, QuestionKind
 from groundwire.kernel.facts import Fact, FactKind, names_in, read
 from groundwire.kernel.words import FUNCTION_WORDS, NEGATION, content_stems, stem, words
 
@@ -222,14 +222,13 @@ _KINDS = frozenset(
     content_stems(
         "type method function operator keyword command statement expression macro trait struct enum module crate"
         " package library class object attribute field option flag setting value plan service record concept term tool"
-        " directive builtin mode"
+        " directive builtin mode extension plugin middleware"
     )
 )
-_NAME_OF_CODE = r"\b(?:[^\W_]+_\w+(?:\.\w+)*|[a-z]\w+(?:\.[a-z]\w+)+)\b"
-IDENTIFIER = re.compile(rf"{_NAME_OF_CODE}|\b[A-Z]{{5,}}\b")
-"""Names of code and of constants: `top_k`, `os.urandom`, `DOCUMENT_ENCODING`, `SIGTERM`."""
+CONSTANT = re.compile(r"\b[A-Z]{5,}\b")
+"""Names in capitals: `SIGTERM`."""
 _OPTION = re.compile(r"(?<!\S)--?[A-Za-z][\w-]*+")
-REFERENCE = re.compile(rf"{_OPTION.pattern}[^.:!?]{{0,60}}|{_NAME_OF_CODE}(?:\(\))?")
+REFERENCE = re.compile(rf"{_OPTION.pattern}[^.:!?]{{0,60}}|{NAME_OF_CODE}(?:\(\))?")
 """A heading that is the name of what its section describes: `--fail-fast N`, `MAX_AGE`, `os.urandom()`."""
 LABEL = re.compile(r"(?P<term>[^:.\n]{2,60}):\s")
 """A term in front of what explains it: "Coinsurance: the share that you pay", as glossaries and lists have it."""
@@ -278,7 +277,7 @@ def has_amount(question: Question, text: str) -> bool:
     return any(
         not counted.isdisjoint(map(stem, words(text[fact.end :])[:_COUNTED_WITHIN]))
         for fact in read(text).facts
-        if fact.values not in known and _counts(fact, text)
+        if fact.values not in known and _counts(fact, text) and fact.text.casefold() != "one"
     )
 
 

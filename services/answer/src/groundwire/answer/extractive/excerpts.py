@@ -12,13 +12,13 @@ from groundwire.answer.evidence import Markup, Passage
 from groundwire.answer.extractive.cues import LABEL, REFERENCE
 from groundwire.answer.extractive.weights import LABEL_WORDS
 from groundwire.answer.plain_text import TABLE_RULE, ends_sentence, plain_text, row_cells, row_text
-from groundwire.answer.question import keywords
+from groundwire.answer.question import exact_words, keywords
 from groundwire.answer.summaries import without_hearsay
 from groundwire.kernel.markdown import read_markdown
 from groundwire.kernel.records import SOURCE_PREFIX
 from groundwire.kernel.restructured_text import read_rst
 from groundwire.kernel.sentences import QUESTION_MARKS, BlockKind, Sentence, heading_text, split_sentences
-from groundwire.kernel.words import content_stems, signed_words, words
+from groundwire.kernel.words import content_stems, words
 
 MIN_WORDS = 3
 MAX_CHARS = 700
@@ -73,7 +73,7 @@ class Excerpt:
         said = f"{self.field_of} {self.text}"
         source = self.passage.content[self.start : self.end]
         # A sign may be quoted in the source alone, and be written as `&gt;` there.
-        return frozenset((*content_stems(said), *signed_words(f"{said}\n{source}"), *keywords(source)))
+        return frozenset((*content_stems(said), *exact_words(f"{said}\n{source}"), *keywords(source)))
 
 
 _NUMBERED = re.compile(r"(?<!\d)(\d+)[.)][ \t]*+\Z")
@@ -139,7 +139,7 @@ _DIRECTIVE = re.compile(r"\{\{[^{}]*+\}\}")
 _EDITORIAL = re.compile(
     r"(?:TODO|FIXME|XXX|TBD)\b|(?:answer: )?(?:see|compare|cf\.)\s.{1,80}$"
     r"|(?:please )?(?:read|check out|visit|refer to|consult|see) (?:the|our) (?:\w+ )?"
-    r"(?:docs|documentation|manual)\b.{0,60}$"
+    r"(?:docs|documentation|manual|page|guide|tutorial)\b.{0,60}$"
     r"|(?:see also|read on|back to|next|previous|source|edit this page):?\s*$",
     re.IGNORECASE,
 )
@@ -161,7 +161,8 @@ _LEANS = re.compile(
     r"|(?:\w+ ){1,3}(?:can|could|may|might|should|must|will|is|are) also"
     r"|(?:the )?default(?: value)? is|defaults to"
     r"|another|both|which|(?:one|some|two) such"
-    r"|the (?:latter|former)|one (?:of them|is)|the (?:first|second|third|other|others|same))\b",
+    r"|the (?:latter|former)|one (?:of them|is)|the (?:second|third|other|others|same)"
+    r"|the first(?= (?:is|are|was|has|one|of|two|three)\b))\b",
     re.IGNORECASE,
 )
 _OF_THESE = re.compile(
@@ -330,7 +331,8 @@ class _Reader:
                 if self._lead_in is not item:
                     yield held
                     held = None
-            opens = opens and all(each.field_of for each in found)
+            # What the first sentence introduces opens the section with it.
+            opens = opens and (self._lead_in is item or all(each.field_of for each in found))
             index = following
         if held is not None:
             yield held

@@ -11,7 +11,7 @@ from itertools import pairwise, permutations
 from groundwire.answer.evidence import Markup, Passage
 from groundwire.answer.extractive.cues import (
     BELOW_ITS_NAME,
-    IDENTIFIER,
+    CONSTANT,
     INTRODUCED_AS_TERM,
     REFERENCE,
     definition_match,
@@ -37,12 +37,19 @@ from groundwire.answer.extractive.weights import (
     TESTED_PASSAGES,
     UNLIKE_HEADING,
 )
-from groundwire.answer.question import EXPLAINED, Question, QuestionKind, keywords
+from groundwire.answer.question import (
+    EXPLAINED,
+    Question,
+    QuestionKind,
+    exact_words,
+    keywords,
+    without_names_of_code,
+)
 from groundwire.kernel.contradictions import contradiction
 from groundwire.kernel.facts import FactKind, lacking, read
 from groundwire.kernel.records import SOURCE_PREFIX
 from groundwire.kernel.sentences import BlockKind
-from groundwire.kernel.words import NEGATION, content_stems, signed_words, stem, words
+from groundwire.kernel.words import NEGATION, content_stems, stem, words
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +167,7 @@ def _coverage(weights: Mapping[str, float], excerpt: Excerpt) -> float:
     name = content_stems(_document_name(excerpt.passage))
     # A number names the document: all of "PEP 8" speaks of it, whether a sentence repeats the number or not.
     said = excerpt.stems.union(each for each in name if each.isdigit())
-    return covered(weights, said, frozenset((*content_stems(excerpt.about), *name)))
+    return covered(weights, said, frozenset((*content_stems(excerpt.about), *exact_words(excerpt.about), *name)))
 
 
 def _document_name(passage: Passage) -> str:
@@ -376,7 +383,9 @@ def answers_as_field(question: Question, excerpt: Excerpt) -> bool:
         and not named.isdisjoint(content_stems(question.text[fact.end :])[:1])
         for fact in read(question.text).facts
     )
-    tells_more = not asked.issuperset(content_stems(value))
+    # `'session'` is news about SESSION_COOKIE_NAME.
+    said = content_stems(without_names_of_code(question.text))
+    tells_more = not set(said).issuperset(content_stems(value))
     is_asked = not asked.isdisjoint(named) or (
         question.kind in {QuestionKind.TIME, QuestionKind.PERSON} and kind_match(question, excerpt.text) > 0
     )
@@ -411,8 +420,8 @@ class Support:
         self._dates = {
             fact.values for fact in self._reading.facts if fact.kind is FactKind.DATE and any(fact.values[1:])
         }
-        self._identifiers = [] if question.text.isupper() else IDENTIFIER.findall(question.text)
-        self._signed = frozenset(signed_words(question.text))
+        self._exact = frozenset(exact_words(question.text))
+        self._constants = [] if question.text.isupper() else CONSTANT.findall(question.text)
         self._words_of_documents = defaultdict[str, set[str]](set)
         self._headings_of_documents = defaultdict[str, set[str]](set)
         for passage in {each.excerpt.passage.chunk_number: each.excerpt.passage for each in scored}.values():
@@ -463,12 +472,11 @@ class Support:
             if fact.kind is not FactKind.NUMBER or any(map(str.isdigit, fact.text))
         ]
         named = {stem(word) for word in words(around)}
-        said_around = frozenset((*content_stems(around), *signed_words(around), *keywords(around)))
-        # Operators as words: `-e` does not stand in "pre-existing".
-        lacks_identifier = not self._signed <= said_around or any(
-            name.casefold() not in around.casefold() for name in self._identifiers
+        said_around = frozenset((*content_stems(around), *exact_words(around), *keywords(around)))
+        lacks_identifier = not self._exact <= said_around or any(
+            name.casefold() not in around.casefold() for name in self._constants
         )
-        has_identifiers = self._signed <= item.excerpt.stems and all(name in text for name in self._identifiers)
+        has_identifiers = self._exact <= item.excerpt.stems and all(name in text for name in self._constants)
         # Texts shorten long names: "Valkyria Chronicles" after the first "Valkyria Chronicles III".
         in_full = self._words_of_documents[passage.document_id]
         unnamed = any(
@@ -486,7 +494,7 @@ class Support:
             "named": coverage * _is_named(question, passage),
             # A heading that names somebody does not say who founded what, nor one on hash maps how long one lives.
             "headed": item.headed * (0.5 + 0.5 * coverage) * (question.kind not in _FACT_KINDS),
-            "identified": float(has_identifiers and bool(self._identifiers or self._signed)),
+            "identified": float(has_identifiers and bool(self._constants or self._exact)),
             "own": float(coverage == 1.0 and _is_own(question, item.excerpt)),
             "defines": float(bool(question.subject) and item.definition >= INTRODUCED_AS_TERM),
             "undefined": float(self._is_undefined),
@@ -499,6 +507,7 @@ class Support:
             "amount": float(has_amount(question, text)),
             "missing_quantity": float(lacks_kind and question.kind is QuestionKind.QUANTITY),
             "missing_reason": float(lacks_kind and question.kind is QuestionKind.REASON),
+            "missing_asked": float(bool(question.asked_for) and question.asked_for.isdisjoint(said_around)),
             "missing_step": float(lacks_kind and question.kind is QuestionKind.PROCEDURE and is_prose),
             "asked_field": float(bool(field_of) and item.coverage == 1.0 and answers_as_field(question, item.excerpt)),
             "lead": min(MAX_LEAD, item.score - max(rivals, default=item.score)),
