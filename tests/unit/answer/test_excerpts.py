@@ -861,3 +861,7 @@ def test_a_hint_to_read_another_page_is_not_quoted() -> None:
     assert _texts("Read the design page for help on the kinds of owls.\n\nOwls of all kinds sleep by day.") == [
         "Owls of all kinds sleep by day."
     ]
+
+
+def test_the_end_of_code_that_begins_before_the_passage_is_not_quoted() -> None:
+    assert _texts("owls.wake()\nowls.feed(mice)\n```\n\nOwls eat mice by night.") == ["Owls eat mice by night."]

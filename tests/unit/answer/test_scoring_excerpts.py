@@ -5,6 +5,7 @@ import pytest
 from groundwire.answer.evidence import Markup
 from groundwire.answer.extractive.cues import (
     BELOW_ITS_NAME,
+    INTRODUCED_AS_TERM,
     definition_match,
     has_amount,
     is_announcement,
@@ -730,3 +731,36 @@ def test_one_of_many_is_no_amount() -> None:
     question = read_question("How many owls should I use?")
     assert not has_amount(question, "For each nest, one owl watches while the other owl sleeps.")
     assert has_amount(question, "Nests need two owls.")
+
+
+def test_a_name_that_is_always_in_italics_is_not_introduced_by_them() -> None:
+    asked = "What is owlery?"
+    mentions = ["The nests of *owlery* are warm.", "Wake the night of *owlery* up.", "Owls like *owlery* by day."]
+
+    def definitions(*texts: str) -> list[float]:
+        passages = [make_passage(text, rank=rank) for rank, text in enumerate(texts, 1)]
+        question, quotable, _ = candidates(asked, passages)
+        return [each.definition for each in score_excerpts(question, quotable, [1.0] * len(quotable))]
+
+    assert definitions(*mentions) == [0.0, 0.0, 0.0]
+    assert definitions(*mentions[:2]) == [INTRODUCED_AS_TERM] * 2
+    plain = [mention.replace("*", "") for mention in mentions]
+    assert definitions(*mentions, *plain) == [INTRODUCED_AS_TERM] * 3 + [0.0] * 3
+
+
+def test_how_to_do_something_is_not_how_to_be_without_it() -> None:
+    do, undo = "You can print owls with the press.", "You can disable the printing of owls with the press."
+    assert _best("How do I print owls?", undo, do) == do
+    assert _best("How do I disable the printing of owls?", do, undo) == undo
+    below = "# Disabling the press\n\nYou can print owls with the press here."
+    assert _best("How do I print owls?", below, do) == do
+    # One part of a list may be of no use.
+    listed = "# Printing owls\n\nThe steps to print owls are:\n\n1. Disable the alarm.\n2. Run the press on all owls."
+    (whole,) = (each for each in make_scored("How do I print owls?", listed) if each.excerpt.is_whole)
+    assert _best("How do I print owls?", listed) == whole.excerpt.text
+
+
+def test_where_there_is_more_information_is_no_answer() -> None:
+    assert is_announcement("If you\u2019d like more information on owls, we\u2019ve prepared a summary just for you.")
+    assert is_announcement("For further details, ask the owls.")
+    assert not is_announcement("If you would like more owls, feed those that you have.")

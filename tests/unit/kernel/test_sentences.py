@@ -160,6 +160,25 @@ def test_code_is_one_block_even_when_the_text_begins_inside_it() -> None:
     assert _kinds(text) == [BlockKind.CODE, BlockKind.PROSE, BlockKind.CODE]
 
 
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        ("call(1)\ncall(2)\n```\n\nThe owls wake.", [BlockKind.CODE, BlockKind.PROSE]),
+        ("call(1)\n```", [BlockKind.CODE]),
+        ("call(1)\n```\n\nThe owls wake:\n\n```\nwake()\n```\n", [BlockKind.CODE, BlockKind.PROSE, BlockKind.CODE]),
+        # These begin code, which nothing ends in the second.
+        ("The owls wake:\n```\nwake()\n```\n", [BlockKind.PROSE, BlockKind.CODE]),
+        ("The owls wake:\n```\nwake()", [BlockKind.PROSE, BlockKind.CODE]),
+        ("The owls wake:\n\n```\n\nwake()", [BlockKind.PROSE, BlockKind.CODE]),
+        ("```\n\nwake()", [BlockKind.CODE]),
+    ],
+)
+def test_a_fence_that_stands_like_an_end_ends_code_that_began_before_the_text(
+    text: str, kinds: list[BlockKind]
+) -> None:
+    assert _kinds(text) == kinds
+
+
 def test_a_longer_fence_is_not_closed_by_a_shorter_one() -> None:
     assert _kinds("````\n```\ncode\n```\n````\nProse.") == [BlockKind.CODE, BlockKind.PROSE]
 

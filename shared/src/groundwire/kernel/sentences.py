@@ -5,7 +5,7 @@ Blocks come first, so that sentences never run across a heading, a table or code
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -58,12 +58,10 @@ _CONTINUED = frozenset({BlockKind.PROSE, BlockKind.LIST_ITEM})
 def split_blocks(text: str) -> list[Block]:
     """Return the blocks of a text in order; blank lines belong to none.
 
-    A text that is itself a piece of a larger one may begin inside a code fence; that is recognised
-    by a fence with a language name where only a closing fence could stand.
+    The text may be a piece of a larger one, and begin inside a code fence.
     """
     blocks: list[Block] = []
-    infos = [match[2].strip() for start, end in _lines(text) if (match := _FENCE.match(text[start:end]))]
-    fence = "`" if any(infos[1::2]) and not any(infos[::2]) else ""
+    fence = "`" if _begins_in_code([text[start:end] for start, end in _lines(text)]) else ""
     follows = False
     comment_end, last_close = 0, text.rfind("-->")
     for start, end in _lines(text):
@@ -87,6 +85,21 @@ def split_blocks(text: str) -> list[Block]:
             _add_line(blocks, line, start, end, follows=follows)
         follows = bool(line.strip())
     return blocks
+
+
+def _begins_in_code(lines: Sequence[str]) -> bool:
+    """Tell whether the first fence of a text ends code that began before the text.
+
+    Then a language stands where only a closing fence could, or the first of an odd number of fences stands like one:
+    right below a line, with a blank one or nothing below it.
+    """
+    fences = {at: match[2].strip() for at, line in enumerate(lines) if (match := _FENCE.match(line))}
+    languages = [*fences.values()]
+    if any(languages):
+        return any(languages[1::2]) and not any(languages[::2])
+    first = next(iter(fences), 0)
+    is_below_line = first > 0 and lines[first - 1].strip() != ""
+    return len(fences) % 2 == 1 and is_below_line and not any(line.strip() for line in lines[first + 1 : first + 2])
 
 
 def code_spans(text: str, start: int, end: int) -> list[tuple[int, int]]:

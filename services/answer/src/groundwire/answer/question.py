@@ -48,8 +48,9 @@ class Question:
     `stems` are the distinct stems of its content words in order; `subject` those of the thing a definition is
     asked of, empty for other kinds; `is_term` is true when only a definition of it answers; `sides` are the stems of
     each of two things that are compared. `wants_code` is true when it asks for code, a command or an example.
-    `compounds` are pairs of its words with the one that the material has for both: ("back up", "backup"). `scale` is
-    how the relevance of the passages is to be read.
+    `compounds` are pairs of its words with the one that the material has for both: ("back up", "backup"). `is_set_off`
+    is true where the material writes the subject in italics or quotes wherever it mentions it. `scale` is how the
+    relevance of the passages is to be read.
     """
 
     text: str
@@ -60,6 +61,7 @@ class Question:
     is_term: bool = False
     sides: tuple[frozenset[str], ...] = ()
     compounds: tuple[tuple[str, str], ...] = ()
+    is_set_off: bool = False
     scale: SimilarityScale = AS_IS
 
     @property

@@ -87,6 +87,9 @@ _REASON = re.compile(
     r"\b(?:because|since|due to|so that|in order|therefore|as a result|cause|reason|why|to avoid|enables?)\b",
     re.IGNORECASE,
 )
+_UNDOES = re.compile(
+    r"\b(?:disable[sd]?\b|disabling|deactivat|turn(?:ing)? (?:\w+ )?off\b|opt(?:ing)? out\b)", re.IGNORECASE
+)
 _STEP = re.compile(
     r"^(?:(?:to|if|when|for|with|in|then|first|next|finally|please|once)\b[^,.]{2,80}, (?:then )?"
     r"|(?:then|first|next|please) )?"
@@ -136,6 +139,8 @@ _ANNOUNCEMENT = re.compile(
     r"|\b(?:is|are) (?:described|explained|discussed|documented|covered) in (?:the )?(?:section|chapter|appendix)\b"
     r"|^here(?:['\u2019]s| is| are)\b[^\n:]*+$|^(?:imagine|picture|suppose|think of|introducing|welcome to)\b"
     r"|^(?:to|for|if you)\b[^.,;:]{2,100}, (?:please )?(?:see|refer to|consult|check|read)\b"
+    r"|^(?:for|if you(?:['\u2019]d| would)? (?:like|want|need)) (?:more|further|additional)"
+    r" (?:information|details?|help)\b"
     r"|\bthe (?:section|chapter|appendix|page) (?:called|titled|named|on|about)\b"
     r"|\blet['\u2019]s\b|\bas we (?:saw|discussed)|\b(?:listing|figure) \d"
     r"|(?<!, which )\bwe (?:discussed|covered|mentioned)",
@@ -355,10 +360,15 @@ def defines(subject: AbstractSet[str], text: str, source: str) -> float:
     # "tar --lists" is a command.
     if is_subject and _DOES.fullmatch(first[-1]) and f" {first[-1]} " in text:
         return 0.7
-    terms = [*_TERM.finditer(source), *_INTRODUCED.finditer(text)]
-    if any(subject == _stems(match["term"], subject) for match in terms):
+    introduced = any(subject == _stems(match["term"], subject) for match in _INTRODUCED.finditer(text))
+    if introduced or sets_off(subject, source):
         return INTRODUCED_AS_TERM
     return 0.3 if subject <= {stem(word) for word in words(text)[: len(subject) + 1]} else 0.0
+
+
+def sets_off(subject: AbstractSet[str], source: str) -> bool:
+    """Tell whether a text with its marks sets a subject off by emphasis or quotes, as it does to introduce a term."""
+    return any(subject == _stems(match["term"], subject) for match in _TERM.finditer(source))
 
 
 def _with_abbreviation(subject: AbstractSet[str], text: str) -> str:
@@ -397,6 +407,12 @@ def is_note_of_change(question: Question, *headings: str) -> bool:
 def is_step(text: str) -> bool:
     """Tell whether a text begins with what somebody is to do, as the items of instructions do."""
     return _STEP.match(text) is not None
+
+
+def undoes(question: Question, heading: str, text: str) -> bool:
+    """Tell whether a text, or what stands below a heading, says how to be without what the question asks how to do."""
+    is_undoing = _UNDOES.match(heading) is not None or _UNDOES.search(text) is not None
+    return is_undoing and _UNDOES.search(question.text) is None
 
 
 def is_tip(text: str) -> bool:

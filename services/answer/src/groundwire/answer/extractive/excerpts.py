@@ -548,7 +548,10 @@ class _Reader:
     def _code(self, item: Sentence) -> Iterator[Excerpt]:
         indent = self._content[self._content.rfind("\n", 0, item.start) + 1 : item.start]
         lines = dedent(f"{indent}{self._source(item)}").splitlines()
-        code = "\n".join(line for line in lines if not line.strip().startswith(("```", "~~~")))
+        is_fence = [line.strip().startswith(("```", "~~~")) for line in lines]
+        if is_fence[-1] and not is_fence[0]:
+            return  # the end of code that begins before the passage
+        code = "\n".join(line for line, is_mark in zip(lines, is_fence, strict=True) if not is_mark)
         if not code.strip() or len(code) > MAX_CODE_CHARS or _DIRECTIVE.search(code) or _LIKE_A_MARKER.search(code):
             return
         intro, start = self._introduction(self._lead_in or self._antecedent, item.start)

@@ -3,9 +3,11 @@
 import re
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from groundwire.answer.evidence import Closest, Passage, Source, Statement
+from groundwire.answer.extractive.cues import sets_off
 from groundwire.answer.extractive.excerpts import Excerpt, find_excerpts
 from groundwire.answer.extractive.scoring import (
     Scored,
@@ -34,6 +36,7 @@ from groundwire.answer.extractive.weights import (
     CONTEXT_CHARS,
     MAX_CANDIDATES,
     MAX_EXCERPTS,
+    MIN_SET_OFF,
     MIN_SUPPORT,
 )
 from groundwire.answer.grounding.sentence_vectors import SentenceVectors
@@ -174,9 +177,17 @@ def candidates(
     quotable = find_excerpts(passages)
     vocabulary = frozenset(content_stems(" ".join(f"{each.about} {each.text}" for each in quotable)))
     question = replace(read_question(_as_spelled(question_text, passages), vocabulary), scale=scale)
+    question = replace(question, is_set_off=_is_set_off(set(question.subject), quotable))
     # `Status: Rejected` tells that it was rejected, and never why.
     quotable = [each for each in quotable if not each.field_of or answers_as_field(question, each)]
     return question, quotable, shortlist(question, quotable, MAX_CANDIDATES)
+
+
+def _is_set_off(subject: AbstractSet[str], excerpts: Sequence[Excerpt]) -> bool:
+    """Tell whether a subject is set off by emphasis or quotes in most of the excerpts that have it."""
+    speaking = [each.passage.content[each.start : each.end] for each in excerpts if subject and subject <= each.stems]
+    marked = sum(sets_off(subject, source) for source in speaking)
+    return marked >= MIN_SET_OFF and 2 * marked > len(speaking)
 
 
 def _as_spelled(question: str, passages: Sequence[Passage]) -> str:

@@ -22,6 +22,7 @@ from groundwire.answer.extractive.cues import (
     is_step,
     is_tip,
     kind_match,
+    undoes,
 )
 from groundwire.answer.extractive.excerpts import MIN_WORDS, Excerpt
 from groundwire.answer.extractive.weights import (
@@ -241,7 +242,8 @@ def _parts(
     # What follows the first sentence of an item says more about its term, not what that is.
     is_behind_term = excerpt.kind is BlockKind.LIST_ITEM and excerpt.header
     is_code = excerpt.kind is BlockKind.CODE
-    definition = 0.0 if is_code else definition_match(question, source if is_behind_term else excerpt.text, source)
+    marked = excerpt.text if question.is_set_off else source
+    definition = 0.0 if is_code else definition_match(question, source if is_behind_term else excerpt.text, marked)
     # "# Mpmath", and below it "A library for …"; "save()", and below it "Writes the record …".
     is_named_above = is_name_of(excerpt.heading, set(question.subject))
     says_what = _NOUN_PHRASE if _DOES.search(question.text) is None else _NOUN_PHRASE_OR_VERB
@@ -258,6 +260,8 @@ def _parts(
     purpose = _PURPOSE.match(excerpt.text) if question.kind is QuestionKind.PROCEDURE else None
     # "To list all files of no installed package, …" does not say how to list the installed packages.
     is_denied = purpose is not None and not question.is_negated and NEGATION.search(purpose[1]) is not None
+    # Of what is shown, a list or code, one part may do so.
+    told = excerpt.text if excerpt.kind is BlockKind.PROSE else ""
     match = 1.0 if is_contrast or shows_how else kind_match(question, excerpt.text)
     if excerpt.kind is BlockKind.CODE and question.kind in _NAMED_KINDS:
         match = -1.0  # the names and dates of an example say nothing of the world
@@ -275,6 +279,7 @@ def _parts(
         "announcement": float(is_announcement(excerpt.text) and not (excerpt.is_whole or _is_named(question, passage))),
         "note_of_change": float(is_note_of_change(question, excerpt.heading, passage.section_heading, passage.chapter)),
         "tip": float(question.kind in _ASKS_WHAT_IS_SO and is_tip(excerpt.text)),
+        "undoing": float(question.kind is QuestionKind.PROCEDURE and undoes(question, excerpt.heading, told)),
         "unmet_negation": _unmet_negation(question, excerpt),
         "example": float(question.kind in _SHOWN_BY_WORDS and match > 0),
         "amount": float(has_amount(question, excerpt.text)),

@@ -35,6 +35,7 @@ class RankingWeights:
     announcement: float = -0.2
     note_of_change: float = -0.3
     unmet_negation: float = -0.2
+    undoing: float = -0.15
     unasked_label: float = -0.2
     whole_list: float = 0.09
     tip: float = -0.08
@@ -183,6 +184,9 @@ OPENED_BY = 0.75
 
 SHORT_LEAD_WORDS = 8
 """Words up to which a sentence that is to say what something is comes together with one that leans on it."""
+
+MIN_SET_OFF = 3
+"""Excerpts that set a subject off from which that may be how the material writes it, and introduces nothing."""
 
 NEAR_DUPLICATE = 0.7
 """Share of common stems (Jaccard) from which two excerpts say the same."""
