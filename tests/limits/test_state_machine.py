@@ -405,6 +405,8 @@ class Machine(RuleBasedStateMachine):
         self._check_citations(talk.kind, answer.citations)
         self.citations += answer.citations
         quoted = {citation.document_id for citation in answer.citations}
+        # A refusal names where it is best to look, and may quote from there.
+        quoted |= {doc.document_id for source, doc in self.docs[talk.kind].items() if source in answer.content}
         talk.turns.append(Turn(question_id, question, answer.message_id, quoted))
         talk.idle_minutes = 0
 
