@@ -240,10 +240,9 @@ class Search:
         except GroundwireError as error:
             error.metadata["last_state"] = SearchState.RECEIVED.value
             raise
-        added = both(request.added, parsed.extraction.where)
         # The caller's own vector stands for the whole question, and its words have to go with it.
         query = request.query if request.vector is not None else parsed.extraction.semantic_query
-        return replace(request, query=query, added=added, self_query_failed=parsed.fell_back)
+        return replace(request, query=query, added=parsed.extraction.where, self_query_failed=parsed.fell_back)
 
     def search(
         self,
