@@ -213,6 +213,22 @@ def test_contradicting_memories_stand_together_the_newest_first(keeping: Keeping
     assert times == [START + timedelta(hours=1), START]
 
 
+def test_what_contradicts_a_memory_comes_before_the_next_one_within_the_limit(keeping: Keeping) -> None:
+    nine, twelve, ships = "the berth is nine", "the berth is twelve", "the berth has ships"
+    keeping.put(
+        memory(nine, record_id=memory_id(1), importance=1),
+        memory(twelve, record_id=memory_id(2), importance=5, seconds=1),
+        memory(ships, record_id=memory_id(3), importance=4),
+    )
+    for other in (2, 3):
+        keeping.link(memory_id(1), record_service_pb2.LINK_KIND_CONTRADICTS, memory_id(other))
+    two = [(twelve, [memory_id(1)]), (nine, [memory_id(2)])]
+    three = [two[0], (nine, [memory_id(2), memory_id(3)]), (ships, [memory_id(1)])]
+    for limit, expected in ((1, [(twelve, [])]), (2, two), (3, three), (4, three)):
+        (section,) = context(keeping, "the berth", sections={MEMORY: limit}).sections
+        assert [(entry.record.text, [*entry.contradicts]) for entry in section.entries] == expected
+
+
 def test_a_contradiction_of_another_entity_is_not_told(keeping: Keeping) -> None:
     keeping.put(memory("the berth is nine", record_id=memory_id(1), scope="entity:alpha"))
     keeping.put(memory("the berth is twelve", record_id=memory_id(2)))

@@ -3,6 +3,7 @@
 import re
 import uuid
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,9 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from groundwire.api.common.v1 import metadata_value_pb2, record_pb2
 from groundwire.api.ingest.v1 import collection_pb2, ingest_result_pb2
 from groundwire.api.ingest.v1 import record_service_pb2 as pb
+from groundwire.client import GroundwireClient
+from groundwire.kernel.errors import EmbeddingMismatchError
+from tests.e2e.server import ServerProcess
 from tests.integration.records.keeping import (
     ASSISTANT,
     FAQ,
@@ -352,6 +356,23 @@ def test_a_document_with_the_words_of_a_record_is_one_of_its_own(keeping: Keepin
     assert keeping.found("Kiel") == ["I live in Kiel."]
     keeping.delete(memory_id(1), permanent=True)
     assert keeping.found("Kiel") == ["I live in Kiel."]
+
+
+def test_records_of_another_model_stay_as_they_are(tmp_path: Path) -> None:
+    with ServerProcess(tmp_path / "data", ("--embedder", "hashing:64")) as old, GroundwireClient(old.address) as client:
+        keeping = Keeping(client)
+        name = keeping.put(memory("The deadline is in May.", importance=3))[0].record_id
+        stored = keeping.get(name)
+    with ServerProcess(tmp_path / "data", ("--embedder", "hashing:96")) as new, GroundwireClient(new.address) as client:
+        keeping.client = client
+        changed = memory("The deadline is in May.", record_id=name, importance=4)
+        for given in (changed, memory("The deadline is in June.", record_id=name), memory("A new one.")):
+            assert isinstance(failure(keeping.put, given), EmbeddingMismatchError)
+        assert isinstance(
+            failure(keeping.change, name, "memory.importance", memory=changed.memory), EmbeddingMismatchError
+        )
+        assert keeping.get(name) == stored
+        assert keeping.texts() == [stored.text]
 
 
 def test_where_equal_texts_are_indexed_once_records_are_found_in_each_scope(keeping: Keeping) -> None:

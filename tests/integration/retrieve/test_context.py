@@ -6,9 +6,13 @@ import pytest
 
 from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import CollectionLimits
+from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import InvalidRequestError
-from tests.integration.retrieve.library import Library, contents
+from groundwire.kernel.vectors import unit_vector
+from groundwire.retrieve.search import QueryVectors
+from tests.integration.retrieve.library import Library, WordBagEmbedder, contents
 
 _TEXTS = ("heron feather colour", "heron nest height", "owl nest height", "granite mountain", "salt harbour", "tide")
 
@@ -49,6 +53,24 @@ def test_a_search_of_a_batch_goes_on_from_its_own_context(library: Library) -> N
     assert [contents(outcome.response) for outcome in outcomes] == [contents(response) for response in alone]
     assert contents(outcomes[0].response)[0] == "heron nest height"
     assert contents(outcomes[1].response)[0] == "owl nest height"
+
+
+def test_the_vector_of_a_query_with_a_context_is_a_mean_of_directions() -> None:
+    class LongEmbedder(WordBagEmbedder):
+        """Its vectors are longer for longer texts."""
+
+        def embed_query(self, text: str, budget: Budget) -> Vectors:
+            return len(text) * super().embed_query(text, budget)
+
+    vectors = QueryVectors(LongEmbedder(), entries=8)
+    alone, together, mean = (
+        vectors.of(query, Budget(), context).vector
+        for query, context in (("height", ""), ("heron nest height", ""), ("height", "heron nest"))
+    )
+    for text in _TEXTS:
+        of_text = WordBagEmbedder().embed_query(text, Budget())
+        expected = (2 * unit_vector(alone) @ of_text + unit_vector(together) @ of_text) / 3
+        assert mean @ of_text == pytest.approx(expected, abs=1e-6)
 
 
 def test_words_that_are_repeated_count_as_often(library: Library) -> None:

@@ -89,12 +89,15 @@ async def test_the_user_agent_of_the_caller_is_logged(library: Library) -> None:
 
 
 @pytest.mark.requirement("S3-27")
-async def test_failures_are_logged_with_their_reason_and_counted(stub: "Stub") -> None:
+async def test_failures_are_logged_with_their_reason_and_counted(library: Library, stub: "Stub") -> None:
     before = await _stats(stub)
     await refused(stub.Retrieve(_request("x" * 501)))
     await refused(stub.Retrieve(_request("alpha", collection="missing")))
     after = await _stats(stub)
     assert (after.request_count, after.error_count) == (before.request_count + 2, before.error_count + 2)
+    assert after.empty_count == before.empty_count, "what fails finds nothing, but for another reason"
+    # Names that belong to nothing come from callers, and have no figures of their own.
+    assert library.service.library_servicer.pipeline.read("default", "missing", None).requests == 0
     logs = (await _logs(stub)).logs
     assert [(entry.collection, entry.error_reason) for entry in logs] == [
         ("missing", "COLLECTION_NOT_FOUND"),
@@ -115,9 +118,10 @@ async def test_a_failure_is_logged_with_the_beginning_of_what_is_too_long(librar
 @pytest.mark.requirement("S3-39")
 async def test_the_figures_follow_from_the_searches(library: Library, stub: "Stub") -> None:
     library.put("a.txt", ["alpha one", "beta two"])
-    totals = []
+    totals, relevances = [], []
     for query in ("alpha", "beta", "alpha beta"):
         response = await stub.Retrieve(_request(query))
+        relevances.append(response.report.quality.average_relevance)
         totals.append(response.report.total_time.ToMicroseconds() / 1e6)
     nothing = _request("alpha")
     nothing.options.min_relevance = 1.0
@@ -132,9 +136,21 @@ async def test_the_figures_follow_from_the_searches(library: Library, stub: "Stu
     assert latency.p95.ToMicroseconds() / 1e6 == pytest.approx(max(totals), rel=0.03)
     assert stats.engine_latency.count > 0
     assert stats.engine_latency.maximum.ToNanoseconds() <= stats.search_latency.maximum.ToNanoseconds()
-    assert 0.0 < stats.average_relevance <= 1.0
+    assert stats.average_relevance == pytest.approx(sum(relevances) / 3), "only searches with results have one"
     assert stats.vector_engine == "memory"
     assert stats.start_time.ToDatetime(UTC) <= datetime.now(UTC)
+
+
+async def test_a_remembered_response_counts_like_the_search_that_made_it(library: Library, stub: "Stub") -> None:
+    limited = library.create("limited", approved_source_prefixes=("a",))
+    library.put("a.txt", ["alpha one"], collection=limited)
+    library.put("b.txt", ["alpha two"], collection=limited)
+    for times in (1, 2):
+        await stub.Retrieve(_request("alpha", collection="limited"))
+        stats = await _stats(stub, collection="limited")
+        assert (stats.request_count, stats.rejected_count, stats.empty_count) == (times, times, 0)
+        assert stats.search_latency.count == 1
+    assert [entry.result_count for entry in (await _logs(stub)).logs] == [1, 1]
 
 
 async def test_figures_are_of_one_collection_or_all_and_of_a_window(library: Library, stub: "Stub") -> None:
@@ -285,6 +301,8 @@ class _Store:
 
     def forget(self, kept: timedelta) -> int:
         self.forgotten.append(kept)
+        if not self.works:
+            raise StoreUnavailableError("disk full", engine="catalog")
         return 0
 
 
@@ -320,6 +338,21 @@ def test_the_thread_writes_behind_the_calls_and_forgets_what_is_old() -> None:
     recorder.close()
     assert [entry.log_id for entry in store.entries] == ["id1"]
     assert store.forgotten == [timedelta(days=30)]
+
+
+def test_the_thread_goes_on_after_the_catalog_has_failed() -> None:
+    store = _Store()
+    recorder = QueryRecorder(store, timedelta(days=30), _NoAccesses())  # type: ignore[arg-type]  # the same
+    recorder.record(_entry(1))
+    recorder.start()
+    deadline = time.monotonic() + 10
+    while not store.forgotten and time.monotonic() < deadline:
+        time.sleep(0.01)
+    store.works = True
+    while not store.entries and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert [entry.log_id for entry in store.entries] == ["id1"]
+    recorder.close()
 
 
 def test_a_full_log_is_told_in_the_reply(library: Library) -> None:

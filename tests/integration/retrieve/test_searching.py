@@ -2,7 +2,7 @@
 
 import dataclasses
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
@@ -21,9 +21,11 @@ from groundwire.kernel.errors import (
     InvalidFilterError,
 )
 from groundwire.kernel.filter_parsing import parse_filter
-from groundwire.retrieve.search_types import SearchRequest
+from groundwire.retrieve.search import Progress
+from groundwire.retrieve.search_types import SearchRequest, SearchState
 from groundwire.rpc.filter_messages import to_filter_message
 from tests.integration.retrieve.library import DIMENSIONS, IDENTITY, Library, contents
+from tests.manual_clock import ManualClock
 
 _VECTOR = search_mode_pb2.SEARCH_MODE_VECTOR
 _LEXICAL = search_mode_pb2.SEARCH_MODE_LEXICAL
@@ -164,6 +166,20 @@ def test_the_response_tells_times_states_and_the_query_as_it_was(engine_library:
     assert times == sorted(times)
     assert abs(times[0] / 1e9 - time.time()) < 60
     assert response.report.process_time.ToNanoseconds() >= response.report.query_time.ToNanoseconds()
+
+
+def test_times_of_states_never_fall_where_the_clock_is_set_back(library: Library) -> None:
+    library.put("a.txt", ["alpha beta"])
+    clock = ManualClock()
+    received = clock.now()
+    clock.jump(minutes=-1)
+    search = dataclasses.replace(library.service.search, clock=clock)
+    states = search.search(SearchRequest("default", "docs", "alpha"), Budget(), received=received).times.states
+    assert {moment for _, moment in states} == {clock.now()}
+    progress = Progress(clock, None)
+    clock.jump(minutes=-1)
+    progress.enter(SearchState.EMBEDDING)
+    assert [moment for _, moment in progress.reached] == [clock.now() + timedelta(minutes=1)] * 2
 
 
 @pytest.mark.requirement("S3-05")

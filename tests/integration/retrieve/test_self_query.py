@@ -138,6 +138,25 @@ async def test_given_and_derived_filters_hold_together(filled: Library, stub: "S
     assert _sources(await stub.Retrieve(request)) == {"q3-end"}
 
 
+async def test_relative_times_of_a_search_count_from_when_it_was_asked(filled: Library, stub: "Stub") -> None:
+    request = _search()
+    request.query = "finance reports of last quarter"
+    request.query_time.FromDatetime(datetime(2024, 12, 1, tzinfo=UTC))
+    assert _sources(await stub.Retrieve(request)) == {"q3-finance", "q3-end"}
+
+
+async def test_a_derived_filter_holds_below_chosen_sections(filled: Library, stub: "Stub") -> None:
+    request = _search()
+    request.options.strategy = search_mode_pb2.RETRIEVAL_STRATEGY_TOP_DOWN
+    response = await stub.Retrieve(request)
+    # Each document is a chapter of its own, and the best three are searched.
+    chosen = {section.document_id for section in response.report.chosen_sections}
+    assert len(chosen) == 3
+    assert _sources(response)
+    assert _sources(response) <= {"q3-finance", "q3-end"}
+    assert {hit.chunk.document_id for hit in response.results} < chosen
+
+
 async def test_a_field_that_no_document_has_is_left_out_of_searches_only(library: Library, stub: "Stub") -> None:
     empty = library.create("company", field_descriptions=FIELDS)
     library.put("x", ["finance reports of old"], collection=empty)

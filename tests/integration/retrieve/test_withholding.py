@@ -83,6 +83,30 @@ async def test_the_list_of_the_server_holds_for_every_collection(guarded: Librar
         assert info.reason == "CHUNK_NOT_FOUND", "expanding shows no more than searching"
 
 
+@pytest.mark.requirement("S3-34")
+async def test_a_source_has_to_be_on_the_list_of_the_server_and_on_that_of_the_collection(guarded: Library) -> None:
+    others = ("https://docs.example/team", "https://elsewhere.example")
+    team = guarded.create("team", approved_source_prefixes=others)
+    of_both, of_server = "https://docs.example/team/a", "https://docs.example/b"
+    stored = [guarded.put(source, ["alpha"], collection=team) for source in (of_both, of_server, _BAD)]
+    async with serving(guarded) as stub:
+        for strategy in (search_mode_pb2.RETRIEVAL_STRATEGY_DIRECT, search_mode_pb2.RETRIEVAL_STRATEGY_TOP_DOWN):
+            response = await _search(stub, "team", strategy=strategy)
+            assert [hit.chunk.source_uri for hit in response.results] == [of_both]
+            assert {section.document_id for section in response.report.chosen_sections} <= {stored[0].document_id}
+        mode = pb.EXPAND_MODE_PARENT
+        requests = [
+            pb.ExpandRequest(
+                collection="team", chunks=[ChunkReference(chunk_id=f"{each.document_id}#chunk_000")], mode=mode
+            )
+            for each in stored
+        ]
+        assert [passage.content for passage in (await stub.Expand(requests[0])).passages] == ["alpha"]
+        for request in requests[1:]:
+            _, info, _ = await refused(stub.Expand(request))
+            assert info.reason == "CHUNK_NOT_FOUND"
+
+
 @pytest.mark.requirement("S3-36")
 @pytest.mark.requirement("S3-19")
 async def test_a_chunk_without_required_metadata_is_withheld_and_counted(

@@ -22,6 +22,8 @@ def test_sums_are_over_all_slices_or_over_the_latest_of_them() -> None:
     assert [pipeline.read("t", "a", window).requests for window in (1.0, 4 * SLICE_S)] == [1, 2]
     assert [pipeline.read("t", None, window).requests for window in (1.0, 2 * SLICE_S, 4 * SLICE_S)] == [2, 3, 4]
     assert pipeline.read("t", "c", None).requests == 0
+    pipeline.add("t", "a", SearchSample(failed=False, total_s=0.01))
+    assert pipeline.outcomes == {"results": 4, "failed": 1, "empty": 1}
 
 
 def test_collections_beyond_a_thousand_are_counted_over_all() -> None:

@@ -183,7 +183,7 @@ def _contradicting_together(
         others = [other for each, other in known.items() if each in against[number] and each not in placed]
         others.sort(key=lambda other: other.time, reverse=True)
         group = [entry, *others[: limit - 1]]
-        if number in placed or (placed and len(placed) + len(group) > limit):
+        if number in placed or len(placed) + len(group) > limit:
             continue
         placed.update(each.stored.chunk_number for each in group)
         groups.append(sorted(group, key=lambda each: each.time, reverse=True))

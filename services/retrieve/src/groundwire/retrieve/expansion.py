@@ -164,7 +164,7 @@ class DocumentMap:
             else:
                 first = max(before.last + 1, extent.first)
                 _, held_to = self._bounds(extent.requested[0])
-                if extent.last < first or held_to < first or extent.end.char <= before.end.char:
+                if held_to < first:
                     # Nothing of the second one's own chunks is left.
                     requested = (*before.requested, *extent.requested)
                     merged[-1] = replace(before, requested=requested, truncated=True)

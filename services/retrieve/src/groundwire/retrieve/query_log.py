@@ -224,7 +224,7 @@ class ServedSearch:
             rejected=result.counts.rejected,
             relevance=sum(relevances) / len(relevances) if relevances else None,
             embedding_s=result.times.embedding_s or None,
-            search_s=result.times.search_s or None,
+            search_s=result.times.search_s,
             engine_s=result.times.engine_s,
         )
         memories = memories_among(hit.stored for hit in result.hits)
@@ -270,8 +270,6 @@ class QueryRecorder:
         # The thread that writes may have ended already.
         if self._closing.is_set():
             self._write_or_warn()
-        elif len(self._waiting) >= _BATCH:
-            self._wake.set()
         return True
 
     def flush(self) -> None:

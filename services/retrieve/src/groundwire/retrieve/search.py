@@ -137,7 +137,7 @@ class QueryVectors:
 
     def __init__(self, embedder: Embedder, entries: int) -> None:
         self.embedder = embedder
-        self.remembered: BoundedCache[tuple[str, str], Vectors] = BoundedCache(entries)
+        self.remembered: BoundedCache[str, Vectors] = BoundedCache(entries)
 
     def of(self, query: str, budget: Budget, context: str = "") -> PreparedVector:
         """Return the vector, not to be changed: float32, shape (dimensions,), and the seconds it took to make.
@@ -153,13 +153,12 @@ class QueryVectors:
             mean = (1.0 - CONTEXT_SHARE) * unit_vector(own.vector) + CONTEXT_SHARE * unit_vector(both.vector)
             return PreparedVector(mean, own.elapsed_s + both.elapsed_s)
         started = time.perf_counter()
-        key = (self.embedder.identity.digest, query)
-        vector = self.remembered.get(key)
+        vector = self.remembered.get(query)
         if vector is None:
             vector = self.embedder.embed_query(query, budget)
             # Shared by all searches for the same words from now on.
             vector.setflags(write=False)
-            self.remembered.put(key, vector)
+            self.remembered.put(query, vector)
         return PreparedVector(vector, time.perf_counter() - started)
 
 
@@ -189,8 +188,6 @@ class _Ranked:
 
     def tested(self) -> Floats:
         """Return of each candidate what `min_relevance` tests: its relevance before importance and recency count."""
-        if not self.memory:
-            return self.scores.relevance
         similarity = self.scores.relevance.copy()
         # Memories stand in front, in this order; behind them come candidates that were not looked at as memories.
         similarity[: len(self.memory)] = [each.similarity for each in self.memory.values()]
@@ -243,10 +240,9 @@ class Search:
         except GroundwireError as error:
             error.metadata["last_state"] = SearchState.RECEIVED.value
             raise
-        added = both(request.added, parsed.extraction.where)
         # The caller's own vector stands for the whole question, and its words have to go with it.
         query = request.query if request.vector is not None else parsed.extraction.semantic_query
-        return replace(request, query=query, added=added, self_query_failed=parsed.fell_back)
+        return replace(request, query=query, added=parsed.extraction.where, self_query_failed=parsed.fell_back)
 
     def search(
         self,
