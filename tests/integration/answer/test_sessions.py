@@ -255,7 +255,7 @@ async def test_a_follow_up_looks_for_the_earlier_subject(rig: Rig) -> None:
     session_id = await rig.session()
     await rig.ask("What is the borrow checker?", session_id=session_id)
     answer = await rig.ask("Tell me more about it", session_id=session_id)
-    assert answer.search_text == "borrow checker Tell me more about it"
+    assert answer.search_text == "borrow checker: Tell me more about it"
     assert any("compiler" in citation.quote or "scopes" in citation.quote for citation in answer.citations)
     alone = await rig.ask("Tell me more about it")
     assert alone.search_text == "Tell me more about it"

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from groundwire.answer.intent import leans_on_context, search_context, search_text
+from groundwire.answer.question import read_question
 from groundwire.answer.sessions import Message
 from groundwire.kernel.session import Role
 
@@ -21,10 +22,22 @@ def _window(*questions: str) -> list[Message]:
 
 @pytest.mark.requirement("S4-41")
 @pytest.mark.parametrize(
-    "question", ["Tell me more about it", "Why?", "How does it work?", "What about them?", "And then?", "Is that safe?"]
+    "question",
+    [
+        "Tell me more about it",
+        "Why?",
+        "How does it work?",
+        "What about them?",
+        "And then?",
+        "Is that safe?",
+        "How do I create one?",
+        "Can I register it with a prefix?",
+    ],
 )
 def test_questions_that_lean_get_the_earlier_subject(question: str) -> None:
-    assert search_text(question, _window("What is the borrow checker?"), 500) == f"borrow checker {question}"
+    found = search_text(question, _window("What is the borrow checker?"), 500)
+    assert found == f"borrow checker: {question}"
+    assert read_question(found).kind is read_question(question).kind
 
 
 @pytest.mark.parametrize("question", ["Can you show me an example?", "For example?", "Show me another example."])
@@ -39,6 +52,8 @@ def test_an_example_is_asked_of_the_earlier_subject(question: str) -> None:
         "How do I create a project with Cargo?",
         "Is it possible to borrow a value mutably twice in one scope?",
         "Can threads share data?",
+        "How do I stop a server and restart it?",
+        "Which values implement traits that have methods?",
     ],
 )
 def test_questions_that_stand_alone_stay_as_they_are(question: str) -> None:
@@ -48,7 +63,11 @@ def test_questions_that_stand_alone_stay_as_they_are(question: str) -> None:
 
 def test_the_last_question_with_a_subject_counts() -> None:
     window = _window("What is ownership?", "What is a trait?", "Tell me more")
-    assert search_text("Why?", window, 500) == "trait Why?"
+    assert search_text("Why?", window, 500) == "trait: Why?"
+    window = _window("What is ownership?", "Can it have borrowers?")
+    assert search_text("How do I prove it?", window, 500) == "ownership: How do I prove it?"
+    # Of what was said before there may be nothing left.
+    assert search_text("How do I prove it?", window[2:], 500) == "borrowers: How do I prove it?"
 
 
 def test_nothing_to_lean_on_changes_nothing() -> None:

@@ -122,6 +122,17 @@ def test_what_only_announces_code_is_not_read() -> None:
     ]
 
 
+@pytest.mark.parametrize("begin", ["Seals\n=====\n\n.. toctree::\n    :maxdepth: 1\n\n", ""])
+def test_the_entries_of_a_table_of_contents_are_not_read(begin: str) -> None:
+    entries = "    intro\n    seals/food\n    How seals sleep <sleep-1.0>\n"
+    assert _read(f"{begin}{entries}\nSeals sleep.\n")[-2:] == [
+        *([(BlockKind.HEADING, "Seals\n=====")] if begin else []),
+        (BlockKind.PROSE, "Seals sleep."),
+    ]
+    quoted = "Seals said:\n\n    Sleep well.\n    Eat well.\n"
+    assert [text.split() for _, text in _read(quoted)] == [["Seals", "said:"], ["Sleep", "well."], ["Eat", "well."]]
+
+
 def test_code_is_read_as_it_is() -> None:
     lines = [".. image:: fox.png", ".. class:: Fox(den)", "", "SELECT", "    prey,", '"""', "####", "::", "|fox| |owl|"]
     lines += ["== ==", "a  b", "== ==", ":fox: owl"]

@@ -19,6 +19,11 @@ _LAYOUT = re.compile(
     r"(?:\n[ \t]++:[^\n]*+)*+|^(?:\|(?=\S)[^|\n]++(?<=\S)\|_{0,2}[ \t]*+)++$",
     re.MULTILINE,
 )
+# The entries of a table of contents, each the name of a document, maybe behind its title: what a chunk that begins
+# inside of one has of it.
+_ENTRIES = re.compile(
+    r"(?:\A|(?<=\n\n))(?:[ \t]++(?:[\w./-]++|[^<>\n]{1,80}<[\w./-]++>)[ \t]*+(?:\n|\Z)){2,}+(?=[ \t]*+(?:\n|\Z))"
+)
 # Directives of docutils and Sphinx behind which prose, code, a table or nothing to read stands. Any other one names
 # what it describes, as those of Sphinx's domains and of projects do: `.. py:method:: save()`, `.. setting:: DEBUG`.
 _NAMELESS = (
@@ -110,6 +115,7 @@ def read_rst(text: str) -> tuple[str, list[Sentence]]:
         return pattern.sub(lambda match: match[0] if code.meet(*match.span()) else shown(match), text)
 
     text = rewritten(_LAYOUT, _blank)
+    text = rewritten(_ENTRIES, _blank)
     text = rewritten(_DESCRIPTION, _as_heading)
     text = rewritten(_TERM, lambda match: f"{match['before']}:".ljust(len(match[0])))
     text = rewritten(_ADORNMENT, lambda line: "-" * len(line[0]))

@@ -109,6 +109,7 @@ _REFERENCE = re.compile(
     r"(?:it|its|this|that|they|them|their|these|those|he|she|his|her|the same|one)\b",
     re.IGNORECASE,
 )
+_OBJECTS = frozenset({"it", "one", "them", "this", "these", "those", "him", "her"})
 _ASKS_FOR_EXAMPLE = re.compile(r"\bexamples?\W*$", re.IGNORECASE)
 _EXAMPLE_OF = "an example of "
 # Content words that make a question self-contained: the `it` of `Is it possible to …` refers to nothing.
@@ -120,26 +121,24 @@ _FILLER = frozenset(
 
 
 def search_text(question: str, window: Sequence[Message], limit: int) -> str:
-    """Return what to search for: the question, with the subject of the user's previous question when it leans on it.
+    """Return what to search for: the question, with the subject of an earlier question when it leans on one.
 
-    A question leans on the exchange when it has no content words of its own (`Why?`, `Tell me more`) or opens
-    with a reference (`How does it work?`). Then the content words of the user's last question that has
-    any are put before it, as many as fit into `limit` code points; everything else in the window stays out,
-    because pasting the history into a query makes retrieval worse (requirement S4-41, C15).
+    A question leans on the exchange when it has no content words of its own (`Why?`, `Tell me more`), opens with a
+    reference (`How does it work?`) or has one as its object (`How do I create one?`). Then the content words of the
+    user's last question that does not, or else of the last that has any, are put before it, as many as fit into `limit`
+    code points; everything else in the window stays out, because pasting the history into a query makes retrieval
+    worse (requirement S4-41, C15).
     """
     if not leans_on_context(question):
         return question
-    for message in reversed(window):
-        subject: dict[str, str] = {}  # each word once, by its stem, in order
-        for word in words(message.content) if message.role is Role.USER else ():
-            if word not in FUNCTION_WORDS and word not in _FILLER:
-                subject.setdefault(stem(word), word)
-        if subject and _ASKS_FOR_EXAMPLE.search(question):
-            return f"{_EXAMPLE_OF}{_fitting(subject.values(), limit - len(_EXAMPLE_OF))}"
-        if subject:
-            fitting = _fitting(subject.values(), limit - len(question) - 1)
-            return f"{fitting} {question}" if fitting else question
-    return question
+    asked = [message.content for message in reversed(window) if message.role is Role.USER]
+    asked.sort(key=leans_on_context)
+    subject = next(filter(None, map(_subject, asked)), [])
+    if subject and _ASKS_FOR_EXAMPLE.search(question):
+        return f"{_EXAMPLE_OF}{_fitting(subject, limit - len(_EXAMPLE_OF))}"
+    # The colon keeps the question a clause of its own, of which the kind can be read.
+    fitting = _fitting(subject, limit - len(question) - 2)
+    return f"{fitting}: {question}" if fitting else question
 
 
 def search_context(question: str, window: Sequence[Message], limit: int) -> str:
@@ -154,7 +153,7 @@ def search_context(question: str, window: Sequence[Message], limit: int) -> str:
     often, latest, written = Counter[str](), dict[str, int](), dict[str, str]()
     for place, message in enumerate(window):
         for word in words(message.content) if message.role is Role.USER else ():
-            if word not in FUNCTION_WORDS and word not in _FILLER:
+            if not _is_common(word):
                 often[stem(word)] += 1
                 latest[stem(word)], written[stem(word)] = place, word
     # Finally by the word itself, so that the same window always gives the same search.
@@ -164,8 +163,25 @@ def search_context(question: str, window: Sequence[Message], limit: int) -> str:
 
 def leans_on_context(question: str) -> bool:
     """Tell whether a question is incomplete without the earlier conversation."""
-    own = [word for word in words(question) if word not in FUNCTION_WORDS and word not in _FILLER]
-    return not own or (len(own) <= _MOST_OWN_WORDS and _REFERENCE.match(question) is not None)
+    said = words(question)
+    own = [place for place, word in enumerate(said) if not _is_common(word)]
+    # What is behind the first word of its own, as in `How do I create one?`, refers to nothing in the question.
+    behind_first = said[own[0] + 1 : own[0] + 2] if own else []
+    refers = _REFERENCE.match(question) is not None or not _OBJECTS.isdisjoint(behind_first)
+    return not own or (len(own) <= _MOST_OWN_WORDS and refers)
+
+
+def _subject(question: str) -> list[str]:
+    """Return the content words of a question in order, each once, by its stem."""
+    subject: dict[str, str] = {}
+    for word in words(question):
+        if not _is_common(word):
+            subject.setdefault(stem(word), word)
+    return [*subject.values()]
+
+
+def _is_common(word: str) -> bool:
+    return word in FUNCTION_WORDS or word in _FILLER
 
 
 def _fitting(chosen: Iterable[str], room: int) -> str:
