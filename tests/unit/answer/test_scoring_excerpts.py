@@ -764,3 +764,20 @@ def test_where_there_is_more_information_is_no_answer() -> None:
     assert is_announcement("If you\u2019d like more information on owls, we\u2019ve prepared a summary just for you.")
     assert is_announcement("For further details, ask the owls.")
     assert not is_announcement("If you would like more owls, feed those that you have.")
+
+
+@pytest.mark.parametrize(
+    ("question", "content", "share"),
+    [
+        ("How do I wake owls?", "By night owls wake up with `COMMAND` alone.", 1.0),
+        ("How do I wake old owls?", "By night old owls wake up with `COMMAND` alone.", 2 / 3),
+        ("Why do I wake owls?", "By night owls wake up with `COMMAND` alone.", 0.0),
+        ("How do I wake owls?", "By night owls wake up so:\n\n```\n$ COMMAND\n```", 1.0),
+        ("How do I wake owls?", "By night owls wake up so:\n\n```\nCOMMAND\n```", 0.0),
+    ],
+)
+def test_a_command_in_the_words_of_the_question_shows_how(question: str, content: str, share: float) -> None:
+    fitting, other = (
+        make_scored(question, content.replace("COMMAND", command))[-1].score for command in ("wake owls", "stir mice")
+    )
+    assert fitting - other == pytest.approx(share * RANKING.command)

@@ -197,6 +197,9 @@ def test_code_shows_how_something_is_done_where_the_answer_has_none(
     scored = [lead, shown, Scored(other, 0.5, coverage, score - 0.01)]
     assert with_code(read_question(question), [lead], scored) == [lead, *[shown] * is_shown]
     assert with_code(read_question(question), [lead, shown], scored) == [lead, shown]
+    # Code that goes on from something else shows nothing by itself.
+    leaning = replace(shown, excerpt=replace(code, leans=True))
+    assert with_code(read_question(question), [lead], [lead, leaning]) == [lead]
 
 
 def test_a_sentence_that_only_speaks_of_what_there_is_comes_with_the_list_of_it() -> None:

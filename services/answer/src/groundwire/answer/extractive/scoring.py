@@ -92,6 +92,8 @@ class Scored:
 # "013" is 13, "0.5" stays as it is.
 _DIGITS = re.compile(r"0*(\d+(?:[.,]\d+)*)")
 _NUMBERED = re.compile(r"^1\. ", re.MULTILINE)
+# Of shells, of R and of Python.
+_PROMPTS = ("$ ", "# ", "> ", ">>> ")
 _INLINE_CODE = re.compile(r"`([^`\n]+)`")
 # "To replace a key, make a second one": what is done to what end.
 _PURPOSE = re.compile(
@@ -255,9 +257,10 @@ def _parts(
     # What one of two things is sets it apart from the other as well as "unlike" does.
     is_contrast = bool(question.sides) and definition >= INTRODUCED_AS_TERM
     is_steps = excerpt.is_whole and _NUMBERED.search(excerpt.text) is not None
-    has_command = any(" " in code.strip() for code in _INLINE_CODE.findall(source))
-    shows_how = question.kind is QuestionKind.PROCEDURE and (excerpt.kind is BlockKind.CODE or is_steps or has_command)
-    purpose = _PURPOSE.match(excerpt.text) if question.kind is QuestionKind.PROCEDURE else None
+    commands = _commands(source, is_code=is_code)
+    is_how = question.kind is QuestionKind.PROCEDURE
+    shows_how = is_how and (is_code or is_steps or commands)
+    purpose = _PURPOSE.match(excerpt.text) if is_how else None
     # "To list all files of no installed package, …" does not say how to list the installed packages.
     is_denied = purpose is not None and not question.is_negated and NEGATION.search(purpose[1]) is not None
     # Of what is shown, a list or code, one part may do so.
@@ -274,12 +277,13 @@ def _parts(
         "reason": match * (question.kind is QuestionKind.REASON),
         "definition": definition,
         "purpose": covered(weights, question.stems_of(purpose[1])) if purpose and not is_denied else 0.0,
+        "command": max((covered(weights, question.stems_of(each)) for each in commands), default=0.0) * is_how,
         "leaning": float(excerpt.leans and not is_below_name),
         "joined": float(excerpt.is_joined),
         "announcement": float(is_announcement(excerpt.text) and not (excerpt.is_whole or _is_named(question, passage))),
         "note_of_change": float(is_note_of_change(question, excerpt.heading, passage.section_heading, passage.chapter)),
         "tip": float(question.kind in _ASKS_WHAT_IS_SO and is_tip(excerpt.text)),
-        "undoing": float(question.kind is QuestionKind.PROCEDURE and undoes(question, excerpt.heading, told)),
+        "undoing": float(is_how and undoes(question, excerpt.heading, told)),
         "unmet_negation": _unmet_negation(question, excerpt),
         "example": float(question.kind in _SHOWN_BY_WORDS and match > 0),
         "amount": float(has_amount(question, excerpt.text)),
@@ -290,6 +294,13 @@ def _parts(
     if form:
         parts[form] = share
     return parts
+
+
+def _commands(source: str, *, is_code: bool) -> list[str]:
+    """Return what is to be typed: what stands behind a prompt in code, and code of several words inside a sentence."""
+    if is_code:
+        return [line for line in source.splitlines() if line.lstrip().startswith(_PROMPTS)]
+    return [code for code in _INLINE_CODE.findall(source) if " " in code.strip()]
 
 
 def _unmet_negation(question: Question, excerpt: Excerpt) -> float:

@@ -178,6 +178,7 @@ def with_code(question: Question, leads: Sequence[Scored], scored: Sequence[Scor
         each
         for each in scored
         if each.excerpt.kind is BlockKind.CODE
+        and not each.excerpt.leans
         and each.score >= least
         and (each.coverage == 1.0 or _shares_section(each.excerpt, leads[0].excerpt))
         and not any(_says_the_same(each.excerpt, other.excerpt) for other in leads)

@@ -30,6 +30,7 @@ class RankingWeights:
     opens: float = 0.1
     headed: float = 0.08
     purpose: float = 0.2
+    command: float = 0.12
     unmet: float = 0.35
     leaning: float = -0.1
     announcement: float = -0.2
