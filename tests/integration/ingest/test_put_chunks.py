@@ -338,6 +338,20 @@ def test_the_same_chunks_again_are_unchanged_and_others_replace_them(harness: Ha
     assert not stored(harness, collection, ingested.document.document_id)[0].page_numbers
 
 
+def test_chunks_of_one_original_are_known_by_the_hash_that_the_caller_gives(harness: Harness, collection: str) -> None:
+    given = {"source_hash": hashlib.sha256(b"an original").hexdigest()}
+    first = put(harness, collection, chunk("the text of an original"), **given).document
+    assert first.source_hash == given["source_hash"]
+    otherwise = chunk("the same original, cut otherwise")
+    reuse = ingest_result_pb2.DUPLICATE_POLICY_REUSE
+    reused = put(harness, collection, otherwise, source_uri="other", duplicate_policy=reuse, **given)
+    assert (reused.outcome, reused.document.document_id) == (
+        ingest_result_pb2.INGEST_OUTCOME_REUSED,
+        first.document_id,
+    )
+    assert harness.text(collection, "ready") == "the text of an original"
+
+
 def test_a_repeated_request_has_one_effect(harness: Harness, collection: str) -> None:
     fields = {"request_id": "6b1b2b5e-6f3f-4a63-9a8e-0d2c3a4b5c6d"}
     first = put(harness, collection, chunk("once and only once"), **fields)
