@@ -87,6 +87,15 @@ def test_chunks_come_back_as_they_were_put(harness: Harness, collection: str) ->
     assert harness.points(collection) == harness.live_numbers(collection)
 
 
+@pytest.mark.parametrize(("title", "heading"), [("Tides of the sea", "Tides of the sea"), ("", "tides.txt")])
+def test_a_chunk_without_a_place_has_the_title_or_the_file_for_its_heading(
+    harness: Harness, collection: str, title: str, heading: str
+) -> None:
+    fields = document_pb2.DocumentFields(title=title)
+    result = put(harness, collection, chunk("The moon pulls."), source_uri="https://a.example/tides.txt", fields=fields)
+    assert [each.section_heading for each in stored(harness, collection, result.document.document_id)] == [heading]
+
+
 @pytest.mark.requirement("S1-79")
 @pytest.mark.requirement("T12")
 @pytest.mark.parametrize("start", [0, 7])
@@ -325,6 +334,9 @@ def test_own_ids_are_kept_linked_and_unique(harness: Harness, collection: str) -
     assert harness.sources(collection) == ["ready"]
     again = put(harness, collection, chunk("text of a new generation", chunk_id=names[0]))
     assert again.outcome == ingest_result_pb2.INGEST_OUTCOME_REPLACED
+    renamed = put(harness, collection, chunk("text of a new generation", chunk_id=names[1]))
+    assert renamed.outcome == ingest_result_pb2.INGEST_OUTCOME_REPLACED
+    assert [each.chunk_id for each in stored(harness, collection, renamed.document.document_id)] == [names[1]]
 
 
 def test_the_same_chunks_again_are_unchanged_and_others_replace_them(harness: Harness, collection: str) -> None:
