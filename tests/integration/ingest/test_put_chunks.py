@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from groundwire.api.common.v1 import chunk_pb2, document_pb2
+from groundwire.api.common.v1 import chunk_pb2, document_format_pb2, document_pb2
 from groundwire.api.common.v1.chunk_pb2 import ChunkReference
 from groundwire.api.ingest.v1 import collection_pb2, ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
@@ -21,6 +21,7 @@ from groundwire.kernel.errors import (
 from tests.integration.ingest.harness import DIMENSIONS, Harness
 from tests.stubs import by_id
 
+_HTML = document_format_pb2.DOCUMENT_FORMAT_HTML
 TEXT = "The moon pulls the sea. The sea follows the moon. 🌊 Twice a day."
 
 
@@ -345,6 +346,9 @@ def test_the_same_chunks_again_are_unchanged_and_others_replace_them(harness: Ha
     assert put(harness, collection, first).outcome == ingest_result_pb2.INGEST_OUTCOME_UNCHANGED
     changed = put(harness, collection, chunk("the same text as before", page_numbers=[2]))
     assert changed.outcome == ingest_result_pb2.INGEST_OUTCOME_REPLACED
+    of_page = put(harness, collection, chunk("the same text as before", page_numbers=[2]), format=_HTML)
+    assert of_page.outcome == ingest_result_pb2.INGEST_OUTCOME_REPLACED
+    assert of_page.document.format == _HTML
     ingested = harness.ingest(collection, "ready", "the same text as before")
     assert ingested.outcome == ingest_result_pb2.INGEST_OUTCOME_REPLACED
     assert not stored(harness, collection, ingested.document.document_id)[0].page_numbers
