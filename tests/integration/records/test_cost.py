@@ -8,21 +8,30 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google.protobuf.field_mask_pb2 import FieldMask
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
+from groundwire.api.common.v1 import record_pb2
 from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
 from groundwire.api.ingest.v1 import record_service_pb2 as pb
 from groundwire.catalog import sqlite
 from groundwire.catalog.deletions import Deleted
 from groundwire.catalog.documents import Documents
+from groundwire.catalog.records import Records
 from groundwire.ingest import records as ingest_records
 from groundwire.ingest.changes import DocumentUpkeep
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.document import Document
-from groundwire.kernel.errors import CallCancelledError, PermissionDeniedError, StoreUnavailableError
+from groundwire.kernel.errors import (
+    CallCancelledError,
+    DocumentChangedError,
+    PermissionDeniedError,
+    StoreUnavailableError,
+)
 from groundwire.kernel.filter_parsing import parse_filter
 from groundwire.kernel.identity import Identity
+from groundwire.kernel.records import StoredRecord
 from groundwire.rpc import request_context
 from groundwire.rpc.filter_messages import to_filter_message
 from tests.integration.ingest.harness import Harness, blocking
@@ -153,6 +162,39 @@ def test_records_that_another_call_restores_first_are_told_as_they_are_then(
     assert [each.outcome for each in results] == [pb.RECORD_OUTCOME_UNCHANGED, pb.RECORD_OUTCOME_CREATED]
     live = blocking(records.ListRecords)(pb.ListRecordsRequest(collection="twice")).records
     assert {each.record_id: each.etag for each in results} == {each.record_id: each.etag for each in live}
+
+
+@pytest.mark.parametrize("has_etag", [False, True])
+def test_a_change_undoes_nothing_that_another_call_changes_meanwhile(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch, *, has_etag: bool
+) -> None:
+    name, get, is_first = f"raced-{has_etag}".lower(), Records.get, [True]
+    harness.calls.create_collection(collections_pb.CreateCollectionRequest(collection=name))
+    request = pb.BatchUpsertRecordsRequest(collection=name, records=[memory("The berth is nine.", importance=1)])
+    stored = blocking(harness.service.records.BatchUpsertRecords)(request).outcomes[0].result
+
+    def change(path: str, changed: record_pb2.Record) -> None:
+        changed.record_id = stored.record_id
+        update = pb.UpdateRecordRequest(collection=name, record=changed, update_mask=FieldMask(paths=[path]))
+        blocking(harness.service.records.UpdateRecord)(update)
+
+    def before_another(self: Records, *given: Any, **named: Any) -> StoredRecord:
+        found = get(self, *given, **named)
+        if is_first:
+            is_first.clear()
+            change("text", record_pb2.Record(text="The berth is twelve."))
+        return found
+
+    more = record_pb2.Record(memory=record_pb2.MemoryDetails(importance=5), etag=stored.etag if has_etag else "")
+    with monkeypatch.context() as patched:
+        patched.setattr(Records, "get", before_another)
+        if has_etag:
+            with pytest.raises(DocumentChangedError):
+                change("memory.importance", more)
+        else:
+            change("memory.importance", more)
+    (left,) = blocking(harness.service.records.ListRecords)(pb.ListRecordsRequest(collection=name)).records
+    assert (left.text, left.memory.importance) == ("The berth is twelve.", 1 if has_etag else 5)
 
 
 @pytest.fixture
