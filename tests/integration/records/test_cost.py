@@ -35,7 +35,7 @@ from groundwire.kernel.records import StoredRecord
 from groundwire.rpc import request_context
 from groundwire.rpc.filter_messages import to_filter_message
 from tests.integration.ingest.harness import Harness, blocking
-from tests.integration.records.keeping import FAQ, memory, record
+from tests.integration.records.keeping import FAQ, memory, memory_id, record
 
 _FEW, _MANY = 3, 60
 _SLACK = 20
@@ -224,17 +224,8 @@ def test_others_write_between_two_steps_of_a_deletion(
     assert len(blocking(harness.service.records.ListRecords)(pb.ListRecordsRequest(collection=name)).records) == 3
 
 
-@pytest.mark.usefixtures("_two_at_once")
-@pytest.mark.parametrize("purge", [False, True], ids=["deleted", "purged"])
-def test_a_deletion_that_stopped_goes_on_when_its_request_comes_again(
-    harness: Harness, monkeypatch: pytest.MonkeyPatch, *, purge: bool
-) -> None:
-    name = f"stopped-{purge}".lower()
-    harness.calls.create_collection(collections_pb.CreateCollectionRequest(collection=name))
-    put(harness, name, 5)
-    records = blocking(harness.service.records.ListRecords)(pb.ListRecordsRequest(collection=name)).records
-    request = pb.DeleteRecordsRequest(collection=name, permanent=purge, request_id=str(uuid.uuid4()))
-    request.ids.record_ids.extend(each.record_id for each in records)
+def stop_after_two(harness: Harness, monkeypatch: pytest.MonkeyPatch, request: pb.DeleteRecordsRequest) -> None:
+    """Begin a deletion that fails after its first two records."""
     delete_all, left = Documents.delete_all, [1]
 
     def once(self: Documents, *given: Any, **named: Any) -> Deleted:
@@ -247,6 +238,47 @@ def test_a_deletion_that_stopped_goes_on_when_its_request_comes_again(
         patched.setattr(Documents, "delete_all", once)
         with pytest.raises(StoreUnavailableError):
             blocking(harness.service.records.DeleteRecords)(request)
+
+
+@pytest.mark.usefixtures("_two_at_once")
+@pytest.mark.parametrize("is_recreated", [False, True], ids=["another body", "another collection"])
+def test_a_deletion_that_stopped_is_no_part_of_another_one(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch, *, is_recreated: bool
+) -> None:
+    name = f"another-{is_recreated}".lower()
+    ids = [memory_id(number) for number in range(1, 6)]
+
+    def fill() -> None:
+        harness.calls.create_collection(collections_pb.CreateCollectionRequest(collection=name))
+        given = [memory(f"The berth is {each}.", record_id=each) for each in ids]
+        blocking(harness.service.records.BatchUpsertRecords)(
+            pb.BatchUpsertRecordsRequest(collection=name, records=given)
+        )
+
+    fill()
+    request = pb.DeleteRecordsRequest(collection=name, request_id=str(uuid.uuid4()), ids=pb.RecordIds(record_ids=ids))
+    stop_after_two(harness, monkeypatch, request)
+    if is_recreated:
+        harness.calls.delete_collection(collections_pb.DeleteCollectionRequest(collection=name, force=True))
+        fill()
+    else:
+        del request.ids.record_ids[:-1]
+    receipt = blocking(harness.service.records.DeleteRecords)(request).receipt
+    assert receipt.document_count == len(request.ids.record_ids)
+
+
+@pytest.mark.usefixtures("_two_at_once")
+@pytest.mark.parametrize("purge", [False, True], ids=["deleted", "purged"])
+def test_a_deletion_that_stopped_goes_on_when_its_request_comes_again(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch, *, purge: bool
+) -> None:
+    name = f"stopped-{purge}".lower()
+    harness.calls.create_collection(collections_pb.CreateCollectionRequest(collection=name))
+    put(harness, name, 5)
+    records = blocking(harness.service.records.ListRecords)(pb.ListRecordsRequest(collection=name)).records
+    request = pb.DeleteRecordsRequest(collection=name, permanent=purge, request_id=str(uuid.uuid4()))
+    request.ids.record_ids.extend(each.record_id for each in records)
+    stop_after_two(harness, monkeypatch, request)
     listing = pb.ListRecordsRequest(collection=name, include_deleted=True)
     assert (
         sum(not each.HasField("delete_time") for each in blocking(harness.service.records.ListRecords)(listing).records)
