@@ -164,6 +164,18 @@ def test_records_that_another_call_restores_first_are_told_as_they_are_then(
     assert {each.record_id: each.etag for each in results} == {each.record_id: each.etag for each in live}
 
 
+def test_restored_records_are_told_as_they_are_now(harness: Harness) -> None:
+    harness.calls.create_collection(collections_pb.CreateCollectionRequest(collection="back"))
+    put(harness, "back", 2)
+    delete(harness, "back", purge=False)
+    records, listing = harness.service.records, pb.ListRecordsRequest(collection="back", include_deleted=True)
+    ids = [each.record_id for each in blocking(records.ListRecords)(listing).records]
+    results = blocking(records.RestoreRecords)(pb.RestoreRecordsRequest(collection="back", record_ids=ids)).results
+    assert [each.outcome for each in results] == [pb.RECORD_OUTCOME_CREATED] * 2
+    live = {each.record_id: each.etag for each in blocking(records.ListRecords)(listing).records}
+    assert {each.record_id: each.etag for each in results} == live
+
+
 @pytest.mark.parametrize("has_etag", [False, True])
 def test_a_change_undoes_nothing_that_another_call_changes_meanwhile(
     harness: Harness, monkeypatch: pytest.MonkeyPatch, *, has_etag: bool
