@@ -103,6 +103,18 @@ _UNDATED = "Q3 Financial Report. (n.d.). Corporate Finance Quarterly."
             f"Unknown (n.d.). {_WORK} https://example.org/{_DOI}",
             f"{_UNDATED} https://example.org/{_DOI}",
         ),
+        (
+            _reference(authors=[f"A{number}, B." for number in range(1, 21)], doi=f" {_DOI} "),
+            f"{', '.join(f'A{number}, B.' for number in range(1, 21))} (n.d.). {_WORK} https://doi.org/{_DOI}",
+            f"{', '.join(f'A{each}, B.' for each in range(1, 20))}, & A20, B. (n.d.). {_WORK} https://doi.org/{_DOI}",
+        ),
+        (style_pb.Reference(title="Foxes", source="Foxes"), "Unknown (n.d.). Foxes. Foxes.", "Foxes. (n.d.)."),
+        (style_pb.Reference(source="Foxes"), "Unknown (n.d.). Foxes.", "Foxes. (n.d.)."),
+        (
+            style_pb.Reference(title="Foxes", pages="5, 9"),
+            "Unknown (n.d.). Foxes. pp. 5, 9.",
+            "Foxes. (n.d.). pp. 5, 9.",
+        ),
         (style_pb.Reference(), "Unknown (n.d.).", "(n.d.)."),
         (style_pb.Reference(url=_URL, source=_URL), f"Unknown (n.d.). {_URL}. {_URL}", f"(n.d.). {_URL}"),
         (style_pb.Reference(title="Foxes", pages="5"), "Unknown (n.d.). Foxes. pp. 5.", "Foxes. (n.d.). p. 5."),
@@ -166,7 +178,7 @@ async def test_what_is_not_known_is_said_and_lines_are_numbered_and_ordered(rig:
         page_numbers=[2, 3, 4],
         date_created=to_timestamp(datetime(2020, 1, 1, tzinfo=UTC)),
     )
-    numbered = await _format(rig, style_pb.CITATION_STYLE_NUMBERED, bare, dated)
+    numbered = await _format(rig, style_pb.CITATION_STYLE_NUMBERED, bare, dated, content="Not a list.")
     assert numbered.text == "[1] unknown, p. unknown\n[2] Beta, p. 2-4"
     assert not numbered.citations[0].HasField("page")
     first = citation_pb2.Citation(title="alpha", source_uri="a.txt")
@@ -176,6 +188,18 @@ async def test_what_is_not_known_is_said_and_lines_are_numbered_and_ordered(rig:
     plain = await _format(rig, style_pb.CITATION_STYLE_APA_PLAIN, dated, first, first)
     assert plain.text == "Unknown (2020). Beta. b.txt, pp. 2-4.\nUnknown (n.d.). alpha. a.txt."
     assert (await _format(rig, style_pb.CITATION_STYLE_APA)).text == ""
+    linked = [citation_pb2.Citation(title="alpha", doi=_DOI), citation_pb2.Citation(title="alpha", url=_URL)]
+    links = (await _format(rig, style_pb.CITATION_STYLE_APA, *linked)).text.splitlines()
+    assert links == [f"alpha. (n.d.). {link}" for link in (f"https://doi.org/{_DOI}", _URL)]
+    (node,) = (await _format(rig, style_pb.CITATION_STYLE_SOURCE_NODES, bare)).citations
+    assert {*node.source_node.metadata} == {"start", "end"}
+
+
+async def test_a_request_may_be_as_long_as_the_bounds_say(rig: Rig) -> None:
+    citations = [citation_pb2.Citation(title=f"{number}") for number in range(1000)]
+    references = [_reference(authors=["a"] * 100)] * 1000
+    response = await _format(rig, style_pb.CITATION_STYLE_NUMBERED, *citations, references=references)
+    assert len(response.citations) == 1000
 
 
 @pytest.mark.parametrize(

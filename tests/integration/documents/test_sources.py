@@ -42,6 +42,15 @@ def test_equal_bytes_are_two_documents_and_embedded_once(store: Store) -> None:
     assert {hit.chunk.document_id for hit in store.search("tide")} == {second.document.document_id}
 
 
+def test_a_document_that_becomes_equal_to_another_stays_one_of_its_own(store: Store) -> None:
+    first = ingest(store, "a.md").document
+    second = ingest(store, "b.md", PLAIN).document
+    equal = ingest(store, "b.md", duplicate_policy=REUSE)
+    assert equal.outcome == ingest_result_pb2.INGEST_OUTCOME_REPLACED
+    assert [each.document_id for each in store.documents()] == [first.document_id, second.document_id]
+    assert store.get(first.document_id).alias_count == 0
+
+
 @pytest.mark.requirement("C06")
 def test_a_reused_document_lists_its_aliases_and_names_what_had_no_effect(store: Store) -> None:
     first = ingest(store, "b.md").document
@@ -149,8 +158,9 @@ def test_a_late_event_does_not_bring_a_deleted_document_back_unless_it_was_purge
     with pytest.raises(StaleSourceVersionError):
         ingest(store, "a.md", "An event of version 6.", source_version=6)
     assert store.documents() == []
-    back = ingest(store, "a.md", "An event of version 8.", source_version=8).document
-    assert (back.document_id, back.source_version) == (gone.document_id, 8)
+    back = ingest(store, "a.md", "An event of version 8.", source_version=8)
+    assert back.outcome == ingest_result_pb2.INGEST_OUTCOME_CREATED, "there was none to be replaced"
+    assert (back.document.document_id, back.document.source_version) == (gone.document_id, 8)
 
 
 def test_plans_and_ready_chunks_are_held_against_the_version_too(store: Store) -> None:

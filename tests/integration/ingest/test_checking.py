@@ -453,6 +453,25 @@ def test_only_the_collection_asked_for_is_checked(library: Library) -> None:
     assert library.kinds("tides") == {FindingKind.VECTOR_MISSING}
 
 
+@pytest.mark.parametrize(
+    ("tenant", "repair", "expected"),
+    [("other", False, (0, 0)), (DEFAULT_TENANT, True, (1, 1))],
+    ids=["tenant", "repair"],
+)
+def test_a_check_joins_none_of_another_tenant_and_none_that_repairs_less(
+    library: Library, tenant: str, repair: bool, expected: tuple[int, int]
+) -> None:
+    library.vectors.delete(library.engine_name, library.numbers[:1], Budget())
+    check, reports = library.harness.service.long_work.check.check, list[StoreReport]()
+
+    def check_beside(_: CheckEvent) -> None:
+        if not reports:
+            reports.append(check(tenant, "", Budget(60), lambda _: None, repair=repair))
+
+    check(DEFAULT_TENANT, "", Budget(60), check_beside, repair=False)
+    assert (reports[0].findings, reports[0].repaired) == expected
+
+
 def test_a_check_ends_within_a_batch_after_its_caller_left(library: Library) -> None:
     budget = Budget()
     check = library.harness.service.long_work.check.check

@@ -288,6 +288,27 @@ def test_other_fields_make_a_generation_without_embedding(harness: Harness, coll
     assert (kept.document.fields.title, kept.document.fields.metadata["rank"].int64_value) == ("Tides", 3)
 
 
+def test_the_same_bytes_are_read_again_as_another_format(harness: Harness, collection: str) -> None:
+    text = "# Tides\n\nThe moon pulls the sea."
+    assert harness.ingest(collection, "a.md", text).document.format == document_format_pb2.DOCUMENT_FORMAT_MARKDOWN
+    plain = document_format_pb2.DOCUMENT_FORMAT_TEXT
+    for outcome in (ingest_result_pb2.INGEST_OUTCOME_REPLACED, ingest_result_pb2.INGEST_OUTCOME_UNCHANGED):
+        again = harness.ingest(collection, "a.md", text, format=plain)
+        assert (again.outcome, again.document.format) == (outcome, plain)
+
+
+def test_new_bytes_stand_below_the_title_that_was_given_before(harness: Harness, collection: str) -> None:
+    title = "Given by hand"
+    first = harness.ingest(
+        collection, "a.txt", "The moon pulls the sea.", fields=document_pb2.DocumentFields(title=title)
+    )
+    again = harness.ingest(collection, "a.txt", "The sea follows the moon.")
+    assert again.document.document_id == first.document.document_id
+    request = library_pb.ListChunksRequest(collection=collection, reference=by_id(first.document.document_id))
+    (chunk,) = harness.library.list_chunks(request).chunks
+    assert (chunk.content, chunk.section_heading) == ("The sea follows the moon.", title)
+
+
 @pytest.mark.requirement("C06")
 def test_the_same_bytes_under_another_source(harness: Harness, collection: str) -> None:
     text = "The same bytes twice."

@@ -299,6 +299,22 @@ async def test_an_unchanged_upload_needs_no_bytes(stub: Any, collection: str) ->
         assert unchanged[-1].result.outcome == ingest_result_pb2.INGEST_OUTCOME_UNCHANGED
 
 
+async def test_an_upload_of_known_bytes_that_says_more_of_them_is_ingested(stub: Any, collection: str) -> None:
+    content = long_text(2, 30).encode()
+    given = {"source_hash": hashlib.sha256(content).hexdigest()}
+    first = await upload(stub, [header_of(collection, "a.txt", len(content), **given), *parts_of(content)])
+    later = header_of(collection, "a.txt", len(content), **given, source_version=3)
+    result = (await upload(stub, [later, *parts_of(content)]))[-1].result
+    assert result.outcome == ingest_result_pb2.INGEST_OUTCOME_UNCHANGED
+    assert (result.document.document_id, result.document.source_version) == (first[-1].result.document.document_id, 3)
+    renamed = header_of(collection, "a.txt", len(content), **given, document_id="another")
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await upload(stub, [renamed, *parts_of(content)])
+    refused = from_rpc_error(caught.value)
+    assert isinstance(refused, InvalidRequestError)
+    assert refused.violations[0].field == "document_id"
+
+
 async def test_bad_uploads_are_refused_and_store_no_document(stub: Any, harness: Harness, collection: str) -> None:
     head = header_of(collection, "a.txt", 8)
     part = pb.UploadDocumentRequest(part=pb.UploadPart(offset=0, data=b"12345678"))

@@ -143,6 +143,11 @@ def test_the_same_bytes_elsewhere_are_planned_as_an_alias(harness: Harness, coll
     reuse = ingest_result_pb2.DUPLICATE_POLICY_REUSE
     planned = plan(harness, collection, "b.md", "# One\n\nThe same text.\n", duplicate_policy=reuse)
     assert (planned.outcome, planned.current) == (ingest_result_pb2.INGEST_OUTCOME_REUSED, document)
+    title = document_pb2.DocumentFields(title="Mine")
+    named = plan(harness, collection, "b.md", "# One\n\nThe same text.\n", duplicate_policy=reuse, fields=title)
+    assert [(each.kind, "fields" in each.message) for each in named.warnings] == [
+        (ingest_result_pb2.INGEST_WARNING_KIND_FIELD_IGNORED, True)
+    ]
     with pytest.raises(DuplicateDocumentError):
         plan(
             harness,

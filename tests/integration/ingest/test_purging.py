@@ -186,6 +186,17 @@ def test_what_came_or_changed_meanwhile_is_judged_as_it_is(process: Process, sto
     assert all_sources(harness) == ["2.md", "4.md", "7.md", "new.md"]
 
 
+def test_documents_that_another_call_deletes_first_are_left_out(process: Process, stop: Stop) -> None:
+    harness = fill(process(), users=["ann"] * 5)
+    begun = purge(harness, by_json("*"), force=True)
+    assert stop.is_reached.wait(60)
+    harness.delete("docs", "d-2.md")  # the one that is to be deleted next
+    harness.delete("docs", "d-4.md")
+    stop.may_go_on.set()
+    assert result(harness, begun).purge_count == 3
+    assert all_sources(harness) == []
+
+
 def test_chunks_that_were_changed_meanwhile_are_judged_as_they_are(process: Process, stop: Stop) -> None:
     harness = fill(process(), users=["ann"] * 5)
     chunks = harness.library.list_chunks(library_pb.ListChunksRequest(collection="docs")).chunks

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from groundwire.api.common.v1 import chunk_pb2, document_pb2
+from groundwire.api.common.v1 import chunk_pb2, document_format_pb2, document_pb2
 from groundwire.api.common.v1.chunk_pb2 import ChunkReference
 from groundwire.api.ingest.v1 import collection_pb2, ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
@@ -21,6 +21,7 @@ from groundwire.kernel.errors import (
 from tests.integration.ingest.harness import DIMENSIONS, Harness
 from tests.stubs import by_id
 
+_HTML = document_format_pb2.DOCUMENT_FORMAT_HTML
 TEXT = "The moon pulls the sea. The sea follows the moon. 🌊 Twice a day."
 
 
@@ -85,6 +86,15 @@ def test_chunks_come_back_as_they_were_put(harness: Harness, collection: str) ->
     assert [(each.overlap_prev_chars, each.overlap_next_chars) for each in found] == [(0, 4), (4, 0), (0, 0)]
     assert [each.prev_chunk_id for each in found] == ["", found[0].chunk_id, found[1].chunk_id]
     assert harness.points(collection) == harness.live_numbers(collection)
+
+
+@pytest.mark.parametrize(("title", "heading"), [("Tides of the sea", "Tides of the sea"), ("", "tides.txt")])
+def test_a_chunk_without_a_place_has_the_title_or_the_file_for_its_heading(
+    harness: Harness, collection: str, title: str, heading: str
+) -> None:
+    fields = document_pb2.DocumentFields(title=title)
+    result = put(harness, collection, chunk("The moon pulls."), source_uri="https://a.example/tides.txt", fields=fields)
+    assert [each.section_heading for each in stored(harness, collection, result.document.document_id)] == [heading]
 
 
 @pytest.mark.requirement("S1-79")
@@ -325,6 +335,9 @@ def test_own_ids_are_kept_linked_and_unique(harness: Harness, collection: str) -
     assert harness.sources(collection) == ["ready"]
     again = put(harness, collection, chunk("text of a new generation", chunk_id=names[0]))
     assert again.outcome == ingest_result_pb2.INGEST_OUTCOME_REPLACED
+    renamed = put(harness, collection, chunk("text of a new generation", chunk_id=names[1]))
+    assert renamed.outcome == ingest_result_pb2.INGEST_OUTCOME_REPLACED
+    assert [each.chunk_id for each in stored(harness, collection, renamed.document.document_id)] == [names[1]]
 
 
 def test_the_same_chunks_again_are_unchanged_and_others_replace_them(harness: Harness, collection: str) -> None:
@@ -333,9 +346,26 @@ def test_the_same_chunks_again_are_unchanged_and_others_replace_them(harness: Ha
     assert put(harness, collection, first).outcome == ingest_result_pb2.INGEST_OUTCOME_UNCHANGED
     changed = put(harness, collection, chunk("the same text as before", page_numbers=[2]))
     assert changed.outcome == ingest_result_pb2.INGEST_OUTCOME_REPLACED
+    of_page = put(harness, collection, chunk("the same text as before", page_numbers=[2]), format=_HTML)
+    assert of_page.outcome == ingest_result_pb2.INGEST_OUTCOME_REPLACED
+    assert of_page.document.format == _HTML
     ingested = harness.ingest(collection, "ready", "the same text as before")
     assert ingested.outcome == ingest_result_pb2.INGEST_OUTCOME_REPLACED
     assert not stored(harness, collection, ingested.document.document_id)[0].page_numbers
+
+
+def test_chunks_of_one_original_are_known_by_the_hash_that_the_caller_gives(harness: Harness, collection: str) -> None:
+    given = {"source_hash": hashlib.sha256(b"an original").hexdigest()}
+    first = put(harness, collection, chunk("the text of an original"), **given).document
+    assert first.source_hash == given["source_hash"]
+    otherwise = chunk("the same original, cut otherwise")
+    reuse = ingest_result_pb2.DUPLICATE_POLICY_REUSE
+    reused = put(harness, collection, otherwise, source_uri="other", duplicate_policy=reuse, **given)
+    assert (reused.outcome, reused.document.document_id) == (
+        ingest_result_pb2.INGEST_OUTCOME_REUSED,
+        first.document_id,
+    )
+    assert harness.text(collection, "ready") == "the text of an original"
 
 
 def test_a_repeated_request_has_one_effect(harness: Harness, collection: str) -> None:

@@ -306,6 +306,29 @@ def test_an_upload_that_was_closed_takes_nothing_from_a_thread_that_comes_late(h
     uploads.forget("default", upload_id)
 
 
+def test_an_upload_that_is_whole_is_read_while_its_stream_is_open(harness: Harness) -> None:
+    uploads, upload_id = harness.service.long_work.uploads, str(uuid.uuid4())
+    uploads.begin("default", upload_id, b"", 10)
+    first = uploads.open("default", upload_id)
+    with pytest.raises(UnavailableError):
+        uploads.open("default", upload_id)
+    assert first.take(0, b"ten bytes!")
+    with uploads.kept("default", upload_id) as original:
+        assert original.read() == b"ten bytes!"
+    first.close()
+    uploads.forget("default", upload_id)
+
+
+def test_what_an_earlier_upload_left_under_an_id_is_no_part_of_another(harness: Harness) -> None:
+    uploads, upload_id = harness.service.long_work.uploads, str(uuid.uuid4())
+    uploads.keep("default", upload_id, b"a longer content than the next one")
+    uploads.uploads.forget("default", upload_id)  # as a crash leaves it, before the file is gone
+    uploads.keep("default", upload_id, b"content")
+    with uploads.kept("default", upload_id) as original:
+        assert original.read() == b"content"
+    uploads.forget("default", upload_id)
+
+
 def test_what_another_replica_brought_until_it_let_go_is_kept(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,25 +8,34 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google.protobuf.field_mask_pb2 import FieldMask
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
+from groundwire.api.common.v1 import record_pb2
 from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
 from groundwire.api.ingest.v1 import record_service_pb2 as pb
 from groundwire.catalog import sqlite
 from groundwire.catalog.deletions import Deleted
 from groundwire.catalog.documents import Documents
+from groundwire.catalog.records import Records
 from groundwire.ingest import records as ingest_records
 from groundwire.ingest.changes import DocumentUpkeep
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.document import Document
-from groundwire.kernel.errors import CallCancelledError, PermissionDeniedError, StoreUnavailableError
+from groundwire.kernel.errors import (
+    CallCancelledError,
+    DocumentChangedError,
+    PermissionDeniedError,
+    StoreUnavailableError,
+)
 from groundwire.kernel.filter_parsing import parse_filter
 from groundwire.kernel.identity import Identity
+from groundwire.kernel.records import StoredRecord
 from groundwire.rpc import request_context
 from groundwire.rpc.filter_messages import to_filter_message
 from tests.integration.ingest.harness import Harness, blocking
-from tests.integration.records.keeping import FAQ, memory, record
+from tests.integration.records.keeping import FAQ, memory, memory_id, record
 
 _FEW, _MANY = 3, 60
 _SLACK = 20
@@ -155,6 +164,51 @@ def test_records_that_another_call_restores_first_are_told_as_they_are_then(
     assert {each.record_id: each.etag for each in results} == {each.record_id: each.etag for each in live}
 
 
+def test_restored_records_are_told_as_they_are_now(harness: Harness) -> None:
+    harness.calls.create_collection(collections_pb.CreateCollectionRequest(collection="back"))
+    put(harness, "back", 2)
+    delete(harness, "back", purge=False)
+    records, listing = harness.service.records, pb.ListRecordsRequest(collection="back", include_deleted=True)
+    ids = [each.record_id for each in blocking(records.ListRecords)(listing).records]
+    results = blocking(records.RestoreRecords)(pb.RestoreRecordsRequest(collection="back", record_ids=ids)).results
+    assert [each.outcome for each in results] == [pb.RECORD_OUTCOME_CREATED] * 2
+    live = {each.record_id: each.etag for each in blocking(records.ListRecords)(listing).records}
+    assert {each.record_id: each.etag for each in results} == live
+
+
+@pytest.mark.parametrize("has_etag", [False, True])
+def test_a_change_undoes_nothing_that_another_call_changes_meanwhile(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch, *, has_etag: bool
+) -> None:
+    name, get, is_first = f"raced-{has_etag}".lower(), Records.get, [True]
+    harness.calls.create_collection(collections_pb.CreateCollectionRequest(collection=name))
+    request = pb.BatchUpsertRecordsRequest(collection=name, records=[memory("The berth is nine.", importance=1)])
+    stored = blocking(harness.service.records.BatchUpsertRecords)(request).outcomes[0].result
+
+    def change(path: str, changed: record_pb2.Record) -> None:
+        changed.record_id = stored.record_id
+        update = pb.UpdateRecordRequest(collection=name, record=changed, update_mask=FieldMask(paths=[path]))
+        blocking(harness.service.records.UpdateRecord)(update)
+
+    def before_another(self: Records, *given: Any, **named: Any) -> StoredRecord:
+        found = get(self, *given, **named)
+        if is_first:
+            is_first.clear()
+            change("text", record_pb2.Record(text="The berth is twelve."))
+        return found
+
+    more = record_pb2.Record(memory=record_pb2.MemoryDetails(importance=5), etag=stored.etag if has_etag else "")
+    with monkeypatch.context() as patched:
+        patched.setattr(Records, "get", before_another)
+        if has_etag:
+            with pytest.raises(DocumentChangedError):
+                change("memory.importance", more)
+        else:
+            change("memory.importance", more)
+    (left,) = blocking(harness.service.records.ListRecords)(pb.ListRecordsRequest(collection=name)).records
+    assert (left.text, left.memory.importance) == ("The berth is twelve.", 1 if has_etag else 5)
+
+
 @pytest.fixture
 def _two_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("groundwire.ingest.records._DELETED_AT_ONCE", 2)
@@ -182,17 +236,8 @@ def test_others_write_between_two_steps_of_a_deletion(
     assert len(blocking(harness.service.records.ListRecords)(pb.ListRecordsRequest(collection=name)).records) == 3
 
 
-@pytest.mark.usefixtures("_two_at_once")
-@pytest.mark.parametrize("purge", [False, True], ids=["deleted", "purged"])
-def test_a_deletion_that_stopped_goes_on_when_its_request_comes_again(
-    harness: Harness, monkeypatch: pytest.MonkeyPatch, *, purge: bool
-) -> None:
-    name = f"stopped-{purge}".lower()
-    harness.calls.create_collection(collections_pb.CreateCollectionRequest(collection=name))
-    put(harness, name, 5)
-    records = blocking(harness.service.records.ListRecords)(pb.ListRecordsRequest(collection=name)).records
-    request = pb.DeleteRecordsRequest(collection=name, permanent=purge, request_id=str(uuid.uuid4()))
-    request.ids.record_ids.extend(each.record_id for each in records)
+def stop_after_two(harness: Harness, monkeypatch: pytest.MonkeyPatch, request: pb.DeleteRecordsRequest) -> None:
+    """Begin a deletion that fails after its first two records."""
     delete_all, left = Documents.delete_all, [1]
 
     def once(self: Documents, *given: Any, **named: Any) -> Deleted:
@@ -205,6 +250,47 @@ def test_a_deletion_that_stopped_goes_on_when_its_request_comes_again(
         patched.setattr(Documents, "delete_all", once)
         with pytest.raises(StoreUnavailableError):
             blocking(harness.service.records.DeleteRecords)(request)
+
+
+@pytest.mark.usefixtures("_two_at_once")
+@pytest.mark.parametrize("is_recreated", [False, True], ids=["another body", "another collection"])
+def test_a_deletion_that_stopped_is_no_part_of_another_one(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch, *, is_recreated: bool
+) -> None:
+    name = f"another-{is_recreated}".lower()
+    ids = [memory_id(number) for number in range(1, 6)]
+
+    def fill() -> None:
+        harness.calls.create_collection(collections_pb.CreateCollectionRequest(collection=name))
+        given = [memory(f"The berth is {each}.", record_id=each) for each in ids]
+        blocking(harness.service.records.BatchUpsertRecords)(
+            pb.BatchUpsertRecordsRequest(collection=name, records=given)
+        )
+
+    fill()
+    request = pb.DeleteRecordsRequest(collection=name, request_id=str(uuid.uuid4()), ids=pb.RecordIds(record_ids=ids))
+    stop_after_two(harness, monkeypatch, request)
+    if is_recreated:
+        harness.calls.delete_collection(collections_pb.DeleteCollectionRequest(collection=name, force=True))
+        fill()
+    else:
+        del request.ids.record_ids[:-1]
+    receipt = blocking(harness.service.records.DeleteRecords)(request).receipt
+    assert receipt.document_count == len(request.ids.record_ids)
+
+
+@pytest.mark.usefixtures("_two_at_once")
+@pytest.mark.parametrize("purge", [False, True], ids=["deleted", "purged"])
+def test_a_deletion_that_stopped_goes_on_when_its_request_comes_again(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch, *, purge: bool
+) -> None:
+    name = f"stopped-{purge}".lower()
+    harness.calls.create_collection(collections_pb.CreateCollectionRequest(collection=name))
+    put(harness, name, 5)
+    records = blocking(harness.service.records.ListRecords)(pb.ListRecordsRequest(collection=name)).records
+    request = pb.DeleteRecordsRequest(collection=name, permanent=purge, request_id=str(uuid.uuid4()))
+    request.ids.record_ids.extend(each.record_id for each in records)
+    stop_after_two(harness, monkeypatch, request)
     listing = pb.ListRecordsRequest(collection=name, include_deleted=True)
     assert (
         sum(not each.HasField("delete_time") for each in blocking(harness.service.records.ListRecords)(listing).records)

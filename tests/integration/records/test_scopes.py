@@ -8,6 +8,8 @@ import pytest
 from groundwire.api.common.v1 import document_pb2, filter_pb2
 from groundwire.api.common.v1.chunk_pb2 import Chunk, ChunkReference
 from groundwire.api.ingest.v1 import record_service_pb2 as pb
+from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
+from groundwire.api.retrieve.v1 import retrieve_service_pb2 as retrieve_pb
 from groundwire.client import GroundwireClient
 from groundwire.kernel.identity import Right
 from groundwire.vault import ChunkStore
@@ -115,6 +117,30 @@ def test_calls_for_documents_do_not_reach_it_either(ann: Keeping, everybody: Kee
     assert (kept.text, list(kept.memory.tags)) == ("Secret of Ben.", ["ben"])
     own = by_id(ann.get(memory_id(2)).document_id)
     assert client.delete_document(reference=own, collection=name).receipt.document_count == 1
+
+
+def test_calls_that_read_do_not_reach_it_either(ann: Keeping, everybody: Keeping) -> None:
+    client, name, hidden = ann.client, ann.collection, everybody.get(memory_id(3))
+    reference = by_id(hidden.document_id)
+    (seen,) = everybody.client.list_chunks(collection=name, reference=reference).chunks
+    chunks = [ChunkReference(chunk_id=seen.chunk_id), ChunkReference(chunk_number=seen.chunk_number)]
+    calls: list[Callable[[], object]] = [
+        lambda: [*client.document_text(collection=name, reference=reference)],
+        lambda: client.list_chunks(collection=name, reference=reference),
+        lambda: client.get_chunk(collection=name, reference=chunks[0]),
+        lambda: client.get_chunk(collection=name, reference=chunks[1]),
+        lambda: client.expand(collection=name, chunks=chunks[:1], mode=retrieve_pb.EXPAND_MODE_PARENT),
+    ]
+    reasons = [failure(call).reason for call in calls]
+    assert reasons == ["DOCUMENT_NOT_FOUND"] * 2 + ["CHUNK_NOT_FOUND"] * 3
+    outcomes = client.batch_get_chunks(collection=name, references=chunks).outcomes
+    assert [each.WhichOneof("outcome") for each in outcomes] == ["error", "error"]
+    span = library_pb.SpanReference(reference=reference, span=seen.span)
+    assert client.read_spans(collection=name, spans=[span]).outcomes[0].WhichOneof("outcome") == "error"
+    assert len(client.list_documents(collection=name).documents) == len(client.list_chunks(collection=name).chunks) == 2
+    located = client.locate_sources(document_ids=[hidden.document_id], chunks=chunks)
+    assert [*located.documents] == [library_pb.DocumentLocation(document_id=hidden.document_id)]
+    assert [*located.chunks] == [library_pb.ChunkLocation()] * 2
 
 
 def test_what_a_record_of_another_scope_quotes_is_not_deleted_for_good_with_it(

@@ -26,6 +26,7 @@ from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import CollectionNotFoundError, InvalidRequestError
 from groundwire.kernel.filter_parsing import parse_filter
 from groundwire.kernel.identity import Identity
+from groundwire.retrieve.filters import FilterCache, FilterMatches
 from groundwire.retrieve.search import QueryVectors
 from groundwire.retrieve.settings import RetrieveSettings
 from groundwire.rpc import request_context
@@ -253,6 +254,29 @@ def test_the_memory_of_filters_does_not_keep_their_texts(library: Library) -> No
     keys = [key for cache in (sets.shares, sets.asked, sets.numbers, sets.vectors) for key in cache._held]
     assert len(keys) >= 40
     assert max(len(part) for key in keys for part in key if isinstance(part, str | bytes)) < 100
+
+
+def test_what_passes_a_filter_is_worked_out_anew_after_a_change(library: Library) -> None:
+    where = to_filter_message(parse_filter({"title": "tides"}))
+    tides = DocumentFields(title="tides")
+
+    def found() -> list[str]:
+        return sorted(contents(library.retrieve("alpha", filter=where, exact=True)))
+
+    library.put("a.txt", ["alpha one"], fields=tides)
+    for _ in range(3):  # it is worked out when the filter comes for the second time
+        assert found() == ["alpha one"]
+    library.put("b.txt", ["alpha two"], fields=tides)
+    assert found() == ["alpha one", "alpha two"]
+
+
+def test_what_was_judged_of_one_filter_is_not_taken_for_another(library: Library) -> None:
+    for title, count in (("many", 30), ("few", 10)):
+        texts = [f"alpha {title} {number}" for number in range(count)]
+        library.put(f"{title}.txt", texts, fields=DocumentFields(title=title))
+    view, cache = library.service.search.views.open("default", "docs", None), FilterCache(1 << 20)
+    shares = [FilterMatches(view, parse_filter({"title": title}), cache).share() for title in ("many", "few", "none")]
+    assert shares == pytest.approx([0.75, 0.25, 0.0], abs=0.1)
 
 
 @pytest.mark.parametrize("mebibytes", [1, 0])

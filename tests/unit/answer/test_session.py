@@ -12,7 +12,10 @@ from groundwire.answer.sessions import (
     start_session,
     with_answer,
     with_question,
+    without_found,
 )
+from groundwire.api.answer.v1 import answer_pb2
+from groundwire.api.common.v1 import document_pb2, explain_plan_pb2, hit_pb2
 from groundwire.kernel.session import MAX_TRANSITIONS, Role, SessionState, moved
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -79,3 +82,21 @@ def test_an_ended_session_does_not_expire() -> None:
 
 def test_transitions_are_bounded() -> None:
     assert len(_session(60).transitions) == MAX_TRANSITIONS
+
+
+def test_what_is_kept_of_an_answer_tells_of_no_document_that_it_does_not_quote() -> None:
+    answer = answer_pb2.Answer(
+        content="The moon does.",
+        hits=[hit_pb2.Hit(rank=1)],
+        documents=[document_pb2.Document(document_id="tides")],
+        explain_plan=explain_plan_pb2.ExplainPlan(candidate_count=1),
+    )
+    assert without_found(answer) == answer_pb2.Answer(content="The moon does.")
+    assert answer.hits
+
+
+def test_a_question_and_its_answer_leave_together_where_another_question_has_none() -> None:
+    session = with_question(_session(4), _exchange(4)[0])
+    session = with_question(session, _exchange(5)[0])
+    names = [message.message_id for message in session.messages]
+    assert names == ["q1", "a1", "q2", "a2", "q3", "a3", "q4", "q5"]

@@ -39,6 +39,7 @@ def test_one_unit_is_enough_and_both_may_be_given(given: dict[str, int]) -> None
         Span(9, 5, 0, 0),
         Span(5, 5_000, 0, 0),
         Span(0, 0, 3, 4),
+        Span(0, 0, -2, -1),
         replace(_SPAN, start_byte=_START_BYTE + 1, end_byte=_START_BYTE + 9),
         replace(_SPAN, start=2**31 - 2, end=2**31 - 1),
     ],
@@ -64,6 +65,37 @@ def test_the_only_place_of_a_quote() -> None:
     assert _TEXT.only_place("Ende.") is None
     assert _TEXT.only_place("nowhere") is None
     assert _TEXT.only_place("") is None
+    assert CanonicalText("aaa").only_place("aa") is None, "its places overlap"
     span = _TEXT.only_place(_QUOTE)
     assert span is not None
     assert (span.start, span.end_byte) == (_START, _START_BYTE + 8)
+
+
+@pytest.mark.parametrize("around", ["At dawn {} and more.", "At noon {} slowly.", "At {}, and that at dawn."])
+@pytest.mark.parametrize("turns", [1, -1])
+def test_of_several_places_that_with_the_same_surroundings_is_the_likeliest(around: str, turns: int) -> None:
+    quote, rest = "the tide turns", " The sea is wide." * 40 + " "
+    cited = CanonicalText(around.format(quote) + rest)
+    start = cited.text.index(quote)
+    sentences = [f"At noon {quote} and more.", around.format(quote)][::turns]
+    live = CanonicalText("".join(sentence + rest for sentence in sentences))
+    place = live.likeliest_place(quote, cited.only_place(quote), cited)
+    assert place is not None
+    assert place.start == live.text.index(around.format(quote)) + start
+    # Without the text that was cited, the nearest one is.
+    nearest = live.likeliest_place(quote, cited.only_place(quote), None)
+    assert nearest is not None
+    assert nearest.start == live.text.index(quote)
+
+
+@pytest.mark.parametrize(("origin", "nearest"), [(0, 100), (103, 100), (149, 100), (151, 200), (300, 200), (5000, 200)])
+def test_of_equal_places_the_nearest_is_the_likeliest_on_either_side(origin: int, nearest: int) -> None:
+    quote = "the tide turns"
+    text = CanonicalText(" " * 100 + quote.ljust(100) + quote.ljust(300))
+    place = text.likeliest_place(quote, Span(origin, origin + 14, origin, origin + 14), None)
+    assert place is not None
+    assert place.start == nearest
+
+
+def test_what_occurs_nowhere_has_no_likeliest_place() -> None:
+    assert [_TEXT.likeliest_place(quote, _SPAN, _TEXT) for quote in ("", "nowhere")] == [None, None]

@@ -37,7 +37,7 @@ class CanonicalText:
             if (start, end) == (0, 0):
                 start, end = map(self._offsets.to_codepoint, bytes_)
             span = self._offsets.span(start, end)
-        except (IndexError, ValueError, OverflowError):
+        except (IndexError, ValueError):
             return None
         agrees = bytes_ in {(0, 0), (span.start_byte, span.end_byte)}
         return span if agrees and span.start < span.end else None
@@ -77,12 +77,12 @@ class CanonicalText:
     def _places(self, quote: str, origin: int, *, forwards: bool) -> Iterator[int]:
         """Yield where the quote begins, the places nearest to `origin` first, a hundred at most."""
         # It begins before the origin, but may end after it.
-        place, end = origin - 1, min(len(self.text), origin + len(quote) - 1)
+        place, end = origin - 1, origin + len(quote) - 1
         for _ in range(_PLACES):
             if forwards:
                 place = self.text.find(quote, place + 1)
             else:
-                place = self.text.rfind(quote, 0, max(0, end))
+                place = self.text.rfind(quote, 0, end)
                 end = place + len(quote) - 1
             if place < 0:
                 return

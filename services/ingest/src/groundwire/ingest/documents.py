@@ -261,7 +261,7 @@ class DocumentIngest:
             return IngestPlan(settled.outcome, settled.document, planned_chunks(old, old), remarks=settled.remarks)
         existing, embedder = under_way.existing, self.writer.embedder
         draft, warnings = self._parse(under_way, budget)
-        new = self.writer.without_repeated(under_way.collection, draft.document_id, draft.chunks)
+        new = draft.chunks
         stored = embedder.stored_times(under_way.collection, new)
         to_embed = new_texts(new, {name for name, made in stored.items() if made is not None})
         tokens = embedder.token_counts(new)
