@@ -83,7 +83,7 @@ class GenerationWriter:
                     # Of equal records each is found in its scope.
                     chunks=draft.chunks
                     if draft.fields.record is not None
-                    else self.without_repeated(collection, draft.document_id, draft.chunks),
+                    else self._without_repeated(collection, draft.document_id, draft.chunks),
                     tokenizer=self.embedder.embedder.tokenizer.name,
                 )
                 for draft in drafts
@@ -128,7 +128,9 @@ class GenerationWriter:
                         _log.warning("a generation stays pending", document_id=each.document_id, error=error.message)
                 raise
 
-    def without_repeated(self, collection: Collection, document_id: str | None, chunks: Sequence[Chunk]) -> list[Chunk]:
+    def _without_repeated(
+        self, collection: Collection, document_id: str | None, chunks: Sequence[Chunk]
+    ) -> list[Chunk]:
         """Return the chunks, those that repeat an earlier one with `indexed` false if the collection wants it (C06).
 
         Two documents that are ingested at the same time do not know of each other: both are indexed.
