@@ -1,5 +1,6 @@
 """A real Chroma server on a free port of the loopback, for tests."""
 
+import random
 import signal
 import socket
 import subprocess
@@ -8,7 +9,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tests.conformance.processes import end_with_parent, freeze
@@ -93,7 +94,9 @@ def chroma_server(folder: Path) -> Iterator[ChromaServer]:
 
 
 def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Return a port below those of outgoing connections, one of which could take it while the server is stopped."""
+    while True:
+        port = random.randrange(20_000, 32_000)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
