@@ -246,7 +246,7 @@ async def test_an_ended_session_takes_no_more_questions(rig: Rig) -> None:
     for _ in range(2):
         ended = await rig.stub.EndSession(pb.EndSessionRequest(session_id=session_id))
         assert ended.session.state == session_pb2.SESSION_STATE_ENDED
-    with pytest.raises(SessionExpiredError):
+    with pytest.raises(SessionExpiredError, match="the session is ended; ask in a new one"):
         await rig.ask(_QUESTION, session_id=session_id)
 
 

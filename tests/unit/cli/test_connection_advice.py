@@ -65,3 +65,16 @@ def test_an_address_is_no_url(address: str) -> None:
     with pytest.raises(InvalidRequestError, match="without http://"):
         addresses(address)
     assert addresses("dns:///a:1")["ingest"] == "dns:///a:1"
+
+
+@pytest.mark.parametrize("address", ["localhost", "ingest=a:1,retrieve=localhost"])
+def test_an_address_has_a_port(address: str) -> None:
+    with pytest.raises(InvalidRequestError, match="needs a port, such as localhost:50051"):
+        addresses(address)
+    assert addresses("unix:/run/groundwire")["answer"] == "unix:/run/groundwire"
+
+
+@pytest.mark.parametrize("address", ["ingest=", "a:1,ingest=b:1", "ingest=a:1,ingest=b:1"])
+def test_an_address_of_each_service_names_it_once(address: str) -> None:
+    with pytest.raises(InvalidRequestError, match="names each service once"):
+        addresses(address)

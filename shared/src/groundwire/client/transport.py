@@ -59,17 +59,19 @@ def addresses(address: str) -> dict[str, str]:
     """Return the target of each service: the address, or what stands behind the name of the service in it.
 
     Raises:
-        InvalidRequestError: it is blank or a URL, something stands before the first name, a name comes twice, or has
-            no target.
+        InvalidRequestError: it is blank or a URL, a target has no port, something stands before the first name, or a
+            name comes twice.
     """
     if not address.strip() or _URL.search(address):
         raise InvalidRequestError.of("address", "must be HOST:PORT without http://, or one for each service")
     before, *named = _NAMED.split(address)
-    if not named:
-        return dict.fromkeys(_SERVICES, address)
-    found = dict(zip(named[::2], named[1::2], strict=True))
-    if before or not all(named) or len(found) < len(named) // 2:
+    found = dict(zip(named[::2], named[1::2], strict=True)) if named else dict.fromkeys(_SERVICES, address)
+    if (named and before) or not all(found.values()) or len(found) < len(named) // 2:
         raise InvalidRequestError.of("address", "names each service once: ingest=HOST:PORT,retrieve=…,answer=…")
+    # gRPC would take the port of https. `unix:/run/socket` has none.
+    portless = next((target for target in found.values() if ":" not in target), None)
+    if portless is not None:
+        raise InvalidRequestError.of("address", f"needs a port, such as {portless.strip()}:50051")
     return found
 
 

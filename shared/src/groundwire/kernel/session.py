@@ -93,7 +93,8 @@ class Session(Generic[MessageT]):
             SessionExpiredError: it was idle for too long or was ended.
         """
         if self.is_closed:
-            raise SessionExpiredError(f"the session is {self.state.value.lower()}", session_id=self.session_id)
+            message = f"the session is {self.state.value.lower()}; ask in a new one"
+            raise SessionExpiredError(message, session_id=self.session_id)
 
     def head_moved(self, expected: str) -> SessionHeadMovedError:
         """Return the error of whoever expected another newest message, by its id."""
