@@ -865,3 +865,8 @@ def test_a_hint_to_read_another_page_is_not_quoted() -> None:
 
 def test_the_end_of_code_that_begins_before_the_passage_is_not_quoted() -> None:
     assert _texts("owls.wake()\nowls.feed(mice)\n```\n\nOwls eat mice by night.") == ["Owls eat mice by night."]
+
+
+def test_a_line_of_tildes_in_code_of_restructured_text_is_part_of_it() -> None:
+    (code,) = (each for each in _find("Mark a title so::\n\n    Owls\n    ~~~~\n", Markup.RST) if "~" in each.text)
+    assert code.text == "Mark a title so:\nOwls\n~~~~"

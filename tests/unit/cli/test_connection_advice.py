@@ -1,5 +1,6 @@
 """What a command says that cannot reach a server."""
 
+import re
 import socket
 import subprocess
 import sys
@@ -67,10 +68,18 @@ def test_an_address_is_no_url(address: str) -> None:
     assert addresses("dns:///a:1")["ingest"] == "dns:///a:1"
 
 
-@pytest.mark.parametrize("address", ["localhost", "ingest=a:1,retrieve=localhost"])
-def test_an_address_has_a_port(address: str) -> None:
-    with pytest.raises(InvalidRequestError, match="needs a port, such as localhost:50051"):
+@pytest.mark.parametrize(
+    ("address", "meant"),
+    [
+        ("localhost", "localhost:50051"),
+        ("ingest=a:1,retrieve=localhost", "localhost:50051"),
+        ("[::1]", "[::1]:50051"),
+    ],
+)
+def test_an_address_has_a_port(address: str, meant: str) -> None:
+    with pytest.raises(InvalidRequestError, match=f"needs a port, such as {re.escape(meant)}"):
         addresses(address)
+    assert addresses("[::1]:1")["answer"] == "[::1]:1"
     assert addresses("unix:/run/groundwire")["answer"] == "unix:/run/groundwire"
 
 

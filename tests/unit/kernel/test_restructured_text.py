@@ -143,6 +143,14 @@ def test_code_is_read_as_it_is() -> None:
     assert _read(session) == [(BlockKind.CODE, session)]
 
 
+def test_what_looks_like_a_fence_in_code_opens_none() -> None:
+    assert _read("Mark a title so::\n\n    Seals\n    ~~~~~\n\nSeals sleep.\n") == [
+        (BlockKind.PROSE, "Mark a title so::"),
+        (BlockKind.CODE, "Seals\n    ~~~~~"),
+        (BlockKind.PROSE, "Seals sleep."),
+    ]
+
+
 def test_line_ends_of_windows_change_nothing() -> None:
     text = f"Tides\n~~~~~\n\n.. note::\n\n   Ebb.\n\nflow\n   The sea rises.\n\n::\n\n   a = 1\n   b = 2\n\n{SIMPLE}"
 

@@ -68,10 +68,10 @@ def addresses(address: str) -> dict[str, str]:
     found = dict(zip(named[::2], named[1::2], strict=True)) if named else dict.fromkeys(_SERVICES, address)
     if (named and before) or not all(found.values()) or len(found) < len(named) // 2:
         raise InvalidRequestError.of("address", "names each service once: ingest=HOST:PORT,retrieve=…,answer=…")
-    # gRPC would take the port of https. `unix:/run/socket` has none.
-    portless = next((target for target in found.values() if ":" not in target), None)
+    # gRPC would take the port of https. A name without a colon, and an IPv6 address in brackets, have none.
+    portless = next((target for target in found.values() if ":" not in target or target.endswith("]")), None)
     if portless is not None:
-        raise InvalidRequestError.of("address", f"needs a port, such as {portless.strip()}:50051")
+        raise InvalidRequestError.of("address", f"needs a port, such as {portless}:50051")
     return found
 
 

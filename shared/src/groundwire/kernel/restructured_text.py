@@ -125,7 +125,11 @@ def read_rst(text: str) -> tuple[str, list[Sentence]]:
     code = _Ranges([span for span in code.spans if not in_table.meet(*span)])
     blocks = [Sentence(BlockKind.TABLE, *span, begins_block=True, ends_block=True) for span in tables]
     blocks += [Sentence(BlockKind.CODE, *span, begins_block=True, ends_block=True) for span in code.spans]
-    for item in split_sentences(text):
+    # What looks like a fence or a heading inside of code says nothing of the text around it.
+    prose = list(text)
+    for start, end in code.spans:
+        prose[start:end] = _VISIBLE.sub(" ", text[start:end])
+    for item in split_sentences("".join(prose)):
         if not (in_table.meet(item.start, item.end) or code.meet(item.start, item.end)):
             blocks.append(item)
     return text, sorted(blocks, key=lambda each: each.start)

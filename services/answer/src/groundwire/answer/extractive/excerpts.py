@@ -548,7 +548,9 @@ class _Reader:
     def _code(self, item: Sentence) -> Iterator[Excerpt]:
         indent = self._content[self._content.rfind("\n", 0, item.start) + 1 : item.start]
         lines = dedent(f"{indent}{self._source(item)}").splitlines()
-        is_fence = [line.strip().startswith(("```", "~~~")) for line in lines]
+        # In reStructuredText `~~~` stands below a heading that the code shows.
+        is_rst = self.passage.markup is Markup.RST
+        is_fence = [not is_rst and line.strip().startswith(("```", "~~~")) for line in lines]
         if is_fence[-1] and not is_fence[0]:
             return  # the end of code that begins before the passage
         code = "\n".join(line for line, is_mark in zip(lines, is_fence, strict=True) if not is_mark)

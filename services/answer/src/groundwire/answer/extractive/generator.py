@@ -176,8 +176,8 @@ def candidates(
     """
     quotable = find_excerpts(passages)
     vocabulary = frozenset(content_stems(" ".join(f"{each.about} {each.text}" for each in quotable)))
-    question = replace(read_question(_as_spelled(question_text, passages), vocabulary), scale=scale)
-    question = replace(question, is_set_off=_is_set_off(set(question.subject), quotable))
+    question = read_question(_as_spelled(question_text, passages), vocabulary)
+    question = replace(question, scale=scale, is_set_off=_is_set_off(set(question.subject), quotable))
     # `Status: Rejected` tells that it was rejected, and never why.
     quotable = [each for each in quotable if not each.field_of or answers_as_field(question, each)]
     return question, quotable, shortlist(question, quotable, MAX_CANDIDATES)

@@ -92,8 +92,8 @@ class Scored:
 # "013" is 13, "0.5" stays as it is.
 _DIGITS = re.compile(r"0*(\d+(?:[.,]\d+)*)")
 _NUMBERED = re.compile(r"^1\. ", re.MULTILINE)
-# Of shells, of R and of Python.
-_PROMPTS = ("$ ", "# ", "> ", ">>> ")
+# Of shells, of R and of Python; "# ", that of root, mostly begins a comment.
+_PROMPTS = ("$ ", "> ", ">>> ")
 _INLINE_CODE = re.compile(r"`([^`\n]+)`")
 # "To replace a key, make a second one": what is done to what end.
 _PURPOSE = re.compile(
@@ -436,6 +436,7 @@ class Support:
         self._dates = {
             fact.values for fact in self._reading.facts if fact.kind is FactKind.DATE and any(fact.values[1:])
         }
+        self._asked_for = question.asked_for
         self._exact = frozenset(exact_words(question.text))
         self._constants = [] if question.text.isupper() else CONSTANT.findall(question.text)
         self._words_of_documents = defaultdict[str, set[str]](set)
@@ -523,7 +524,7 @@ class Support:
             "amount": float(has_amount(question, text)),
             "missing_quantity": float(lacks_kind and question.kind is QuestionKind.QUANTITY),
             "missing_reason": float(lacks_kind and question.kind is QuestionKind.REASON),
-            "missing_asked": float(bool(question.asked_for) and question.asked_for.isdisjoint(said_around)),
+            "missing_asked": float(bool(self._asked_for) and self._asked_for.isdisjoint(said_around)),
             "missing_step": float(lacks_kind and question.kind is QuestionKind.PROCEDURE and is_prose),
             "asked_field": float(bool(field_of) and item.coverage == 1.0 and answers_as_field(question, item.excerpt)),
             "lead": min(MAX_LEAD, item.score - max(rivals, default=item.score)),
