@@ -817,6 +817,13 @@ def test_of_the_code_of_several_systems_only_the_first_is_introduced() -> None:
     assert (second.text, first.leans, second.leans) == ("owls.exe wake", False, True)
 
 
+@pytest.mark.parametrize("shells", ["bash", "console"])
+def test_what_is_typed_into_a_shell_and_what_is_written_then_are_no_tabs(shells: str) -> None:
+    install, use = f"```{shells}\ninstall owl from here\n```", "```js\nowl.wake(everybody, now)\n```"
+    first, second = _find(f"# Owls\n\n{install}\n\n{use}")
+    assert (second.text, first.leans, second.leans) == ("owl.wake(everybody, now)", False, False)
+
+
 def test_what_goes_on_behind_code_leans_on_it() -> None:
     (*_, after) = _find("Run this:\n\n```\nowls wake\n```\n\nwhich wakes all of the owls.")
     assert (after.text, after.leans) == ("which wakes all of the owls.", True)
@@ -870,3 +877,47 @@ def test_the_end_of_code_that_begins_before_the_passage_is_not_quoted() -> None:
 def test_a_line_of_tildes_in_code_of_restructured_text_is_part_of_it() -> None:
     (code,) = (each for each in _find("Mark a title so::\n\n    Owls\n    ~~~~\n", Markup.RST) if "~" in each.text)
     assert code.text == "Mark a title so:\nOwls\n~~~~"
+
+
+@pytest.mark.parametrize(
+    ("source_uri", "title", "name"),
+    [
+        ("owls/README.md", "README.md", "owls"),
+        ("owls/Index.rst", "Index.rst", "owls"),
+        ("README.md", "README.md", "README.md"),
+        ("owls/night.md", "night.md", "night"),
+        ("owls/README.md", "All about owls", "All about owls"),
+    ],
+)
+def test_what_a_document_begins_with_is_about_the_document(source_uri: str, title: str, name: str) -> None:
+    content = "**A keeper of owls for the winter.**\n\n## Feeding\n\nOwls eat many mice."
+    passage = make_passage(content, source_uri=source_uri, title=title, section_heading="Feeding")
+    first, second = find_excerpts([passage])
+    assert (first.heading, first.opens, second.heading) == (name, True, "Feeding")
+    (later,) = find_excerpts([make_passage("A keeper of owls for the winter.", start=9, section_heading="Feeding")])
+    assert (later.heading, later.opens) == ("Feeding", False)
+
+
+def test_a_heading_that_is_a_sentence_says_what_the_one_above_is() -> None:
+    said, rest = "The fast, small and silent library for counting owls.", "Owls are counted by night."
+    tagline, told = _find(f"# Strix\n\n##### {said}\n\n{rest}")
+    assert (tagline.text, tagline.heading, tagline.opens, _quoted(tagline)) == (said, "Strix", True, said)
+    assert (told.heading, told.opens) == ("Strix", False)
+    for heading in ("## The fast, small and silent library for counting owls", "## Count them all."):
+        (told,) = _find(f"# Strix\n\n{heading}\n\n{rest}")
+        assert told.text == rest
+    _, told = _find(f"# Strix\n\nOwls sleep by day.\n\n## Never wake or count an owl by day.\n\n{rest}")
+    assert told.heading == "Never wake or count an owl by day."
+
+
+def test_a_table_of_contents_is_not_quoted() -> None:
+    contents = "# Owls\n\nIn here:\n\n- [Feeding all owls](#feeding)\n- [Counting all the owls](#counting)\n"
+    assert _texts(contents) == []
+    linked = contents.replace("(#feeding)", "(feeding.md)")
+    assert [excerpt.is_whole for excerpt in _find(linked)] == [True]
+
+
+def test_code_that_a_page_has_as_a_paragraph_is_not_quoted() -> None:
+    for code in ("PRAGMA owls = ON | OFF | NIGHT;", "set the owls = of all nights;"):
+        assert _texts(f"# Owls\n\n{code}\n\nOwls sleep by day.") == ["Owls sleep by day."]
+    assert _texts("# Owls\n\nOwls sleep by day, and wake by night;\n\nThey hunt.")[0].endswith("night;")

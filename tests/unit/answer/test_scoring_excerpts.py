@@ -1,8 +1,10 @@
 """How excerpts are scored: what defines, what counts, what only announces, what leans on something else."""
 
+from dataclasses import replace
+
 import pytest
 
-from groundwire.answer.evidence import Markup
+from groundwire.answer.evidence import Markup, Passage
 from groundwire.answer.extractive.cues import (
     BELOW_ITS_NAME,
     INTRODUCED_AS_TERM,
@@ -20,6 +22,7 @@ from groundwire.answer.extractive.scoring import (
     covered,
     rarities,
     score_excerpts,
+    scored_text,
     shortlist,
 )
 from groundwire.answer.extractive.weights import RANKING
@@ -78,6 +81,9 @@ def test_operators_are_words_of_a_question() -> None:
         ("Copays are used by most plans.", 0.7),
         ("Copays, the fees of a plan, are a share of the bill.", 1.0),
         ("Copays, short for copayments, are a share of the bill.", 1.0),
+        ("Copays are also available for children.", 0.3),
+        ("The copay of a plan is what you pay for each visit.", 1.0),
+        ("The copay of the year before is what you pay again.", 1.0),
         ("Almost all copays are fees of a fixed sum.", 0.0),
         ("Most copays are a fixed fee.", 0.3),
     ],
@@ -302,6 +308,80 @@ def test_what_stands_below_a_name_without_a_verb_says_what_it_is() -> None:
     described = ".. class:: Strix(path)\n\n    Keeps owls for the whole winter."
     (does,) = make_scored("What does Strix do?", described, markup=Markup.RST)
     assert does.definition == BELOW_ITS_NAME
+
+
+@pytest.mark.parametrize(
+    ("content", "definition"),
+    [
+        ("# Strix\n\nFast, silent and small keeper of all owls", BELOW_ITS_NAME),
+        ("# Strix\n\nCount the owls of next year by counting those of today\n\nThey hunt.", BELOW_ITS_NAME),
+        ("Fast, silent and small keeper of all owls\n\n# Feeding\n\nOwls eat mice.", BELOW_ITS_NAME),
+        ("# Strix\n\nThere is a silent keeper of all owls", 0.0),
+        ("# Strix\n\n- silent keeper of all owls", 0.0),
+        ("# Keepers\n\nFast, silent and small keeper of all owls", 0.0),
+        ("# Owls\n\n## Strix\n\nFast, silent and small keeper of all owls", 0.0),
+    ],
+)
+def test_the_first_words_of_a_front_page_say_what_it_is_about(content: str, definition: float) -> None:
+    chapter = content.partition("\n")[0].removeprefix("# ")
+    passage = make_passage(content, source_uri="strix/README.md", title="README.md", chapter=chapter)
+    question = read_question("What is Strix?")
+
+    def defined(passage: Passage) -> float:
+        excerpts = find_excerpts([passage])
+        return score_excerpts(question, excerpts, [1.0] * len(excerpts))[0].definition
+
+    assert defined(passage) == definition
+    assert defined(replace(passage, source_uri="docs/strix.md", title="strix.md")) == 0.0
+
+
+def test_a_manual_page_says_below_its_name_what_the_command_does_and_what_it_is_for() -> None:
+    page = "# NAME\n\nowl-clean - Remove lost feathers from the tree"
+    assert make_scored("What does owl clean do?", page)[0].definition == 1.0
+    assert make_scored("What is owl-clean?", page)[0].definition == 1.0
+    assert make_scored("What is owl?", page)[0].definition < 1.0
+    assert make_scored("What does owl clean do?", page.replace("NAME", "Notes"))[0].definition < 1.0
+    other = "# OPTIONS\n\nThe lost feathers of the tree are removed by night, which takes a while."
+    assert _best("How do I remove lost feathers?", other, page).startswith("owl-clean")
+
+
+def test_an_option_is_for_what_it_does_and_not_for_what_it_goes_with() -> None:
+    move = "-m, --move: Rename an owl, together with its nest."
+    force = "-f, --force: In combination with a move, allow to rename an owl even if it sleeps."
+    assert _best("How do I rename an owl?", force, move) == move
+
+
+def test_a_thing_is_defined_by_its_kind() -> None:
+    text = "A fast-forward is a special type of merge of branches."
+    for question, match in (
+        ("What is a fast-forward merge?", 1.0),
+        ("What is a fast-forward branch?", 0.0),
+        ("What is a merge?", 0.0),
+        ("What is a slow merge?", 0.0),
+    ):
+        assert definition_match(read_question(question), text, text) == match, question
+
+
+def test_what_something_is_tells_no_more_of_what_it_does_than_its_deeds() -> None:
+    question = read_question("What does an owl do?")
+    told = (("An owl is a hunter of mice.", 0.7), ("An owl hunts mice.", 0.7), ("An owl lets mice go.", 1.0))
+    for text, match in told:
+        assert definition_match(question, text, text) == match, text
+    assert definition_match(read_question("What is an owl?"), "An owl is a hunter of mice.", "") == 1.0
+
+
+def test_an_abbreviation_names_nobody() -> None:
+    question = read_question("Who wrote the owl?")
+    assert kind_match(question, "The owl writes to the CPU and to the I/O of the den.") < 0
+    assert kind_match(question, "In the den, Ada Smith wrote it on the CPU.") > 0
+
+
+def test_code_that_nothing_introduces_is_compared_itself() -> None:
+    question = read_question("How do I wake an owl?")
+    (shown,) = find_excerpts([make_passage("# Usage\n\n```js\nwake(owl)\n```")])
+    assert scored_text(question, shown) == "Usage: wake(owl)"
+    (shown,) = find_excerpts([make_passage("# Usage\n\nOwls are woken so:\n\n```js\nwake(owl)\n```")])
+    assert "wake(owl)" not in scored_text(question, shown)
 
 
 @pytest.mark.parametrize(
@@ -653,6 +733,7 @@ def test_how_far_a_sentence_defines(better: str, worse: str) -> None:
         ("Which Python version do owls need?", "Owls need Python 3.10."),
         ("What is the latest version?", "Version 2 is the latest one."),
         ("Which Java version do owls need?", "It runs on Java 8 and on PHP 7."),
+        ("Which versions of Node.js does owl v5 need?", "Owl v5 needs v20 or later."),
         ("What is the size of an owl?", "An owl is 30 cm tall."),
         ("When do owls hunt?", "Owls hunt at night."),
         ("When do owls hunt?", "Owls hunt once the sun is down."),

@@ -97,6 +97,8 @@ def test_a_heading_without_words_is_none() -> None:
         ("[Link](http://a) and ![image](b.png)", "Link and image"),
         ("**Bold** and _slanted_ snake_case_name", "Bold and slanted snake_case_name"),
         (r"Five \* six", "Five * six"),
+        ("Owl [![npm](a.svg)](b) [![tests][c]][d] of `[![x](y)](z)`", "Owl of [![x](y)](z)"),
+        ("[![Owl](a.svg)](b)", "Owl"),
         ("Tom &amp; Co", "Tom & Co"),
         ("x" * 1000, "x" * MAX_HEADING_CHARS),
     ],

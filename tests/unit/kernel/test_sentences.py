@@ -114,6 +114,25 @@ def test_headings_lists_tables_code_and_prose_stay_apart() -> None:
     ]
 
 
+def test_rows_of_a_table_need_no_border_at_their_ends() -> None:
+    table = "> Who | What\n> --- | :-:\n> owls | mice\n"
+    text = f"> Owls a | b\n> eat:\n{table}> They sleep.\n\nBy day | night.\n\n- a\n- | b\n"
+    assert [(each.kind, text[each.start : each.end]) for each in split_blocks(text)] == [
+        (BlockKind.PROSE, "Owls a | b\n> eat:"),
+        (BlockKind.TABLE, "Who | What\n> --- | :-:\n> owls | mice"),
+        (BlockKind.PROSE, "They sleep."),
+        (BlockKind.PROSE, "By day | night."),
+        (BlockKind.LIST_ITEM, "- a"),
+        (BlockKind.LIST_ITEM, "- | b"),
+    ]
+    assert _kinds("No cells\n--- | ---") == [BlockKind.PROSE, BlockKind.TABLE]
+
+
+@pytest.mark.parametrize("badge", ["[![npm](a.svg)](b)", "[![npm][a]][b]", "![npm](a.svg)"])
+def test_badges_are_layout(badge: str) -> None:
+    assert _kinds(f"{badge}\n{badge}\n\nOwls sleep.") == [BlockKind.MARKUP, BlockKind.PROSE]
+
+
 def test_footnotes_are_items_of_their_own_but_definitions_of_links_are_layout() -> None:
     text = "Foxes eat.[^1]\n\n[^1]: At night. In\n    the woods.\n[^owl]: Owls do.\n[a]: https://example.org\n"
     assert [(each.kind, text[each.start : each.end]) for each in split_sentences(text)] == [

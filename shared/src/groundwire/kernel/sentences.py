@@ -38,10 +38,11 @@ _HEADING = re.compile(r" {0,3}#{1,6}(?:\s|$)")
 _UNDERLINE = re.compile(r" {0,3}(?:={2,}|-{2,})\s*$")
 # A footnote is read like an item: it begins a block, whatever precedes it.
 _LIST_ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,4}[.)]|\[\^[^\]\s]{1,40}\]:)\s+\S")
-_TABLE = re.compile(r"\s*\|.*\|?\s*$|\s*:?-{2,}:?\s*\|")
+_TABLE_RULE = re.compile(r"\s*+:?-++:?\s*+\|[\s|:-]*+$")
+_TABLE = re.compile(rf"\s*\|.*\|?\s*$|{_TABLE_RULE.pattern}")
 # Raw HTML, comments, template directives, link definitions, rules: layout, not statements.
 _MARKUP = re.compile(
-    r"\s*(?:</?[A-Za-z!][^>]*+>?\s*$|<!--|<(?:span|a|img|Listing)\b|\{\{|\[[^\]^][^\]]*\]:\s|!\[|(?:[-*_]\s*){3,}$)"
+    r"\s*(?:</?[A-Za-z!][^>]*+>?\s*$|<!--|<(?:span|a|img|Listing)\b|\{\{|\[[^\]^][^\]]*\]:\s|\[?!\[|(?:[-*_]\s*){3,}$)"
 )
 _QUOTE = re.compile(r"(?: {0,3}> ?)+")
 _LINE_END = re.compile(r"\r\n|\n|\r")
@@ -82,7 +83,7 @@ def split_blocks(text: str) -> list[Block]:
         elif fence:
             _add(blocks, BlockKind.CODE, start, end, joins=True)
         elif line.strip():
-            _add_line(blocks, line, start, end, follows=follows)
+            _add_line(blocks, text, start, end, follows=follows)
         follows = bool(line.strip())
     return blocks
 
@@ -138,17 +139,35 @@ def _unquoted(text: str, start: int, end: int) -> int:
     return quote.end() if quote else start
 
 
-def _add_line(blocks: list[Block], line: str, start: int, end: int, *, follows: bool) -> None:
+def _add_line(blocks: list[Block], text: str, start: int, end: int, *, follows: bool) -> None:
     """Add a line outside code, which directly `follows` the last block or not."""
+    line = text[start:end]
     above = blocks[-1].kind if follows else None
     if above is BlockKind.PROSE and _UNDERLINE.match(line):
         blocks[-1] = Block(BlockKind.HEADING, blocks[-1].start, end)
         return
+    if above is BlockKind.PROSE and _TABLE_RULE.match(line) and _take_header(blocks, text):
+        above = BlockKind.TABLE
     kind = next((kind for kind, pattern in _STARTS if pattern.match(line)), None)
+    if kind is None and above is BlockKind.TABLE and "|" in line:
+        kind = BlockKind.TABLE
     # Headings and items are blocks of their own, though nothing may separate them.
     joins = follows and kind not in {BlockKind.HEADING, BlockKind.LIST_ITEM}
     continued = above if above in _CONTINUED else BlockKind.PROSE
     _add(blocks, kind or continued, start, end, joins=joins)
+
+
+def _take_header(blocks: list[Block], text: str) -> bool:
+    """Make the last line a table if it has cells: a row needs no border at its ends."""
+    block = blocks[-1]
+    lines = list(_lines(text[block.start : block.end]))
+    start = block.start + lines[-1][0]
+    if "|" not in text[start : block.end]:
+        return False
+    blocks[-1:] = [Block(BlockKind.TABLE, start, block.end)]
+    if len(lines) > 1:
+        blocks.insert(-1, Block(block.kind, block.start, block.start + lines[-2][1]))
+    return True
 
 
 def _add(blocks: list[Block], kind: BlockKind, start: int, end: int, *, joins: bool) -> None:
@@ -305,7 +324,10 @@ def _without_emphasis(text: str, start: int, end: int) -> tuple[int, int]:
 
 MAX_HEADING_CHARS = 200
 _ATTRIBUTES = re.compile(r"\{[#.][^{}]*\}$")
-_IMAGE_OR_LINK = re.compile(r"!?\[([^\[\]]*)\](?:\([^()]*\)|\[[^\[\]]*\])")
+_TARGET = r"(?:\([^()]*\)|\[[^\[\]]*\])"
+_IMAGE = re.compile(rf"!\[([^\[\]]*)\]{_TARGET}")
+_BADGE = re.compile(rf"\[{_IMAGE.pattern}\]{_TARGET}")
+_LINK = re.compile(rf"\[([^\[\]]*)\]{_TARGET}")
 _TAG = re.compile(r"</?[A-Za-z][^<>]*>|<!--[^<>]*-->")
 _STRONG = re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1")
 _EMPHASISED = re.compile(r"(?<![\w*_\\])([*_])(?=\S)(.+?)(?<=\S)\1(?![\w*_])")
@@ -316,19 +338,22 @@ _SPACES = re.compile(r"\s+")
 def heading_text(source: str) -> str:
     """Return the text of a heading without Markdown markup, at most MAX_HEADING_CHARS code points.
 
-    Code spans keep their content, links their text; HTML tags, emphasis marks, escapes and a trailing `{#id}` go.
+    Code spans keep their content, links and images their text; HTML tags, emphasis marks, escapes and a trailing
+    `{#id}` go, and badges, which are images with links, unless the heading has nothing else.
     """
     source = _ATTRIBUTES.sub("", source[: 4 * MAX_HEADING_CHARS].rstrip()).rstrip()
-    parts, done = [], 0
+    parts, done = list[tuple[str, str]](), 0
     for start, end in code_spans(source, 0, len(source)):
-        parts += [_plain(source[done:start]), source[start:end].strip("`")]
+        parts.append((source[done:start], source[start:end].strip("`")))
         done = end
-    parts.append(_plain(source[done:]))
-    return _SPACES.sub(" ", "".join(parts)).strip()[:MAX_HEADING_CHARS].rstrip()
+    parts.append((source[done:], ""))
+    without_badges = "".join(_plain(_BADGE.sub("", text)) + code for text, code in parts)
+    text = without_badges if without_badges.strip() else "".join(_plain(text) + code for text, code in parts)
+    return _SPACES.sub(" ", text).strip()[:MAX_HEADING_CHARS].rstrip()
 
 
 def _plain(text: str) -> str:
     # Links and tags first, because emphasised text may begin or end with them.
-    text = _TAG.sub("", _IMAGE_OR_LINK.sub(r"\1", text))
+    text = _TAG.sub("", _LINK.sub(r"\1", _IMAGE.sub(r"\1", text)))
     text = _EMPHASISED.sub(r"\2", _STRONG.sub(r"\2", text))
     return html.unescape(_ESCAPE.sub(r"\1", text))

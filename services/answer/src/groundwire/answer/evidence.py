@@ -4,10 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from pathlib import PurePosixPath
 
 from groundwire.kernel.markdown import read_markdown
 from groundwire.kernel.sentences import BlockKind, heading_text, split_blocks
 from groundwire.kernel.spans import Span
+
+_FRONT_PAGES = frozenset({"readme", "index"})
 
 
 class Markup(StrEnum):
@@ -48,6 +51,19 @@ class Passage:
     doi: str = ""
     url: str = ""
     is_persona: bool = False
+
+    @property
+    def is_front_page(self) -> bool:
+        """Tell whether the document says what the folder is about that it stands in, as a README does."""
+        return PurePosixPath(self.source_uri).stem.casefold() in _FRONT_PAGES
+
+    @property
+    def document_name(self) -> str:
+        """Return the title of the document, or else the name of its file, of a front page that of its folder."""
+        path = PurePosixPath(self.source_uri)
+        if self.title != path.name:
+            return self.title
+        return (path.parent.name if self.is_front_page else path.stem) or self.title
 
     def span_of(self, start: int, end: int) -> Span:
         """Return the span in the canonical text of `content[start:end]`, code points within the content."""

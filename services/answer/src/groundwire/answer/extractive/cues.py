@@ -1,6 +1,7 @@
 """Surface cues of English sentences: what they offer, what they define, what they only announce."""
 
 import re
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from itertools import dropwhile, takewhile
 
@@ -31,8 +32,8 @@ _REQUIRED = [
     ),
     (
         re.compile(rf"\b(?:{VERSION_ASKED})", re.IGNORECASE),
-        # "3.10", "version 2", "Java 8".
-        re.compile(r"(?<![\w.])v?\d+(?:\.\d+)+\b|\b(?:version|release|[A-Z][a-z+#]{3,}|[A-Z]{2,}) \d{1,2}\b"),
+        # "3.10", "v20", "version 2", "Java 8".
+        re.compile(r"(?<![\w.])(?:v?\d+(?:\.\d+)+|v\d+)\b|\b(?:version|release|[A-Z][a-z+#]{3,}|[A-Z]{2,}) \d{1,2}\b"),
     ),
 ]
 # What else each way to ask for an amount is best answered with.
@@ -181,13 +182,18 @@ _MADE = re.compile(
     r"(?:by|in|from|on|with|when|if|at|after|before|as)\b",
     re.IGNORECASE,
 )
+# Nor does whether it is there: "Middleware is available too".
+_THERE = re.compile(r" (?:also |now |only )?(?:available|supported|included|installed|enabled|hosted)\b", re.IGNORECASE)
 # What holds for most of a kind does not say what the kind is.
 _PARTLY = re.compile(r"(?:almost all|nearly all|not all|most|many|some|several|(?:a )?few|no)\b", re.IGNORECASE)
+_KIND_WITHIN = 3
+"""Words that carry meaning, behind "is", among which it is said of what kind a thing is."""
 INTRODUCED_AS_TERM = 0.6
 BELOW_ITS_NAME = 0.8
 _INTRODUCED = re.compile(r"\b(?:called|named|known as|termed) (?:an? |the )?(?P<term>[^.,;:()]{2,60})")
 _ABBREVIATION = re.compile(r"[\s\"\u201d](?P<term>\([A-Z]{2,6}\))")
 _WORD = re.compile(r"[^\W_]+")
+_ABBREVIATED = re.compile(r"\b[A-Z]{1,5}\b")
 # What opens so says something of the thing under a condition.
 _SUBORDINATE = re.compile(
     r"(?:while|if|when(?:ever)?|although|though|because|since|unless|as|where|once)\b", re.IGNORECASE
@@ -198,6 +204,7 @@ _ARTICLES = frozenset({"a", "an", "the"})
 _ASIDE = re.compile(
     r"^\w+ly,? |, (?:the|an?|also|short for) [^,]{1,60},"
     r"|, on the other hand,|, however,|\([^)]{1,40}\)|, or [^,]{1,30},|, (?:which|who) [^,]{1,80},"
+    r"| of (?:an?|any|each|every|the) (?:\w+ )?\w+\s?$"
 )
 # Two names of one thing, as in "Copayment: A copayment, also known as a copay, is ...".
 _ALIAS = re.compile(
@@ -221,13 +228,14 @@ _APPOSITION = re.compile(
 )
 # "You can use the `only` option to …" tells what it does, and what it is for.
 _USED = re.compile(r"\buse (?:an? |the )?(?P<term>[^.,;:()]{2,60}?) (?:to|when|if|for)\b", re.IGNORECASE)
+_ASKS_FOR_DEEDS = re.compile(r"\bdo\W*$", re.IGNORECASE)
 _ASKS_FOR_USE = re.compile(r"\b(?:do|for)\W*$", re.IGNORECASE)
 # Words that say of what kind a thing is: "the match statement" for `match`, "the String type" for `String`.
 _KINDS = frozenset(
     content_stems(
         "type method function operator keyword command statement expression macro trait struct enum module crate"
         " package library class object attribute field option flag setting value plan service record concept term tool"
-        " directive builtin mode extension plugin middleware"
+        " directive builtin mode extension plugin middleware pragma clause"
     )
 )
 CONSTANT = re.compile(r"\b[A-Z]{5,}\b")
@@ -247,7 +255,9 @@ def kind_match(question: Question, text: str) -> float:
     """Return 1 if the sentence has what the kind of question asks for, -1 if not, 0 if the kind asks for nothing."""
     if question.kind in {QuestionKind.PERSON, QuestionKind.PLACE}:
         asked = set(words(question.text))
-        return 1.0 if any(name not in asked for name in names_in(text)) else -1.0
+        # CPU is nobody.
+        abbreviated = _ABBREVIATED.findall(text) if question.kind is QuestionKind.PERSON else []
+        return 1.0 if set(names_in(text)).difference(asked, map(str.casefold, abbreviated)) else -1.0
     if question.kind is QuestionKind.QUANTITY:
         for how, amount in _REQUIRED:
             if how.search(question.text):
@@ -305,8 +315,8 @@ def definition_match(question: Question, text: str, source: str) -> float:
 
     1 if the subject is its own and it says what that is (`Ownership is a set of rules`), 0.7 if it only says something
     of it (`Ownership is new to many`) or says what it is in passing (`… ownership, which is a set of rules`), 0.6 if it
-    introduces it as a term (`… is called ownership`), 0.3 if it opens with it or only praises it, else 0. Terms are set
-    off in the `source` of the text, which has its marks.
+    introduces it as a term (`… is called ownership`), 0.3 if it opens with it, only praises it or only says that it is
+    there, else 0. Terms are set off in the `source` of the text, which has its marks.
     """
     if question.subject:
         subject = set(question.subject)
@@ -316,8 +326,20 @@ def definition_match(question: Question, text: str, source: str) -> float:
         is_used = _ASKS_FOR_USE.search(question.text) is not None and any(
             subject - _KINDS <= _stems(match["term"], subject) <= subject | _KINDS for match in _USED.finditer(text)
         )
-        return max(defines(subject, text, source), 0.7 * is_used)
+        told = max(defines(subject, text, source), 0.7 * is_used, 1.0 * _defines_as(question.subject, text))
+        verb = _DEFINING_VERB.search(text) if _ASKS_FOR_DEEDS.search(question.text) else None
+        # What something is tells no more of what it does than a sentence that says so.
+        return min(told, 0.7) if verb and verb["copula"] else told
     return max((defines(side, text, source) for side in question.sides), default=0.0)
+
+
+def _defines_as(subject: Sequence[str], text: str) -> bool:
+    """Tell whether "A fast-forward is a special type of merge" says what a fast-forward merge is."""
+    verb = _DEFINING_VERB.search(text)
+    if len(subject) == 1 or verb is None or not verb["copula"]:
+        return False
+    kind = content_stems(text[verb.end() :])[:_KIND_WITHIN]
+    return subject[-1] in kind and defines(set(subject[:-1]), text, "") == 1.0
 
 
 def is_name_of(heading: str, subject: AbstractSet[str]) -> bool:
@@ -339,8 +361,11 @@ def defines(subject: AbstractSet[str], text: str, source: str) -> float:
         is_named = any(_stems(match["term"], subject) == subject for match in _ALIAS.finditer(text, 0, verb.start()))
         is_subject = subject <= defined and defined - subject <= _KINDS
         if (is_subject or is_named) and not is_denied and not is_praise:
-            says_what = verb["copula"] or verb["verb"]
-            return 1.0 if says_what else 0.5 if _MADE.match(text, verb.end()) else 0.7
+            if verb["copula"] or verb["verb"]:
+                return 1.0
+            if _THERE.match(text, verb.end()):
+                return 0.3
+            return 0.5 if _MADE.match(text, verb.end()) else 0.7
         if is_praise:
             return 0.3 if is_subject else 0.0
         # "Rust's closures are ...", but not "The crate root is ..." for a crate.

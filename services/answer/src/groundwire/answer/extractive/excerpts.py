@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import dropwhile
+from itertools import dropwhile, pairwise
 from textwrap import dedent
 from typing import TypeAlias
 
@@ -95,6 +95,7 @@ _LONGEST_BREAK = 4
 # Of headings only these are quoted: a version with its date.
 _RELEASE = re.compile(r"(?<![\w.])v?\d++(?:\.\d++)++\w{0,8}\b[^\n]{0,40}?\b(?:19|20)\d\d\b")
 _LINK = re.compile(r"\[[^\[\]]*+\]\([^()]*+\)")
+_TO_SECTION = re.compile(r"\[[^\n]{1,200}\]\(#[^()\s]*+\)")
 # An address alone, perhaps behind an arrow.
 _URL = re.compile(r"\W*+[a-z]+://\S+")
 _CAPTION = re.compile(r"(?:Figure|Fig\.|Listing|Table|Filename)\s*[\d:]", re.IGNORECASE)
@@ -103,6 +104,8 @@ _LIKE_A_MARKER = re.compile(r"\[\d+\]")
 _WORD = re.compile(r"\w")
 # `== Gameplay ==`, the heading of a wiki; some of their dumps have spaces between the signs.
 _WIKI_HEADING = re.compile(r"^ ?=[ =]++(?P<title>[^ =\n][^=\n]*+)=[ =]*+$", re.MULTILINE)
+# A heading that is a sentence.
+_TAGLINE = re.compile(r"#++[ \t]++(?P<text>[^#\n][^\n]*\.)")
 _PAGE_TITLE = re.compile(r"= *[^ =]")
 # In a table of contents or an index, dots lead to the number of a page: "4.11 Upstream location . . . . . 28".
 _LINE = re.compile(r"[^\n]+")
@@ -135,6 +138,7 @@ _MIN_FIELDS = 3
 _SAYS_WHAT = re.compile(r"(?:description|purpose|summary|synopsis):", re.IGNORECASE)
 _PAIR = 2
 _OF_WRITERS = re.compile(r"(?:author|creator|writer|by|editor)s?:", re.IGNORECASE)
+_SHELL = re.compile(r"(?:```|~~~)[ \t]*+(?:bash|sh|shell|console|terminal|powershell|zsh)\b")
 _DIRECTIVE = re.compile(r"\{\{[^{}]*+\}\}")
 _EDITORIAL = re.compile(
     r"(?:TODO|FIXME|XXX|TBD)\b|(?:answer: )?(?:see|compare|cf\.)\s.{1,80}$"
@@ -268,6 +272,7 @@ class _Reader:
             content, self.items = read_rst(content)
         else:
             self.items = _with_fields(content, split_sentences(_WIKI_HEADING.sub(_as_markdown, content)))
+            self.items = _with_taglines(content, self.items)
             if passage.markup is Markup.NONE:
                 items = _along_lines(content, self.items)
                 self.items = [
@@ -284,6 +289,10 @@ class _Reader:
         # A text without headings has its title in their place.
         has_heading = passage.markup is not Markup.NONE or passage.section_heading != passage.title
         self._heading = passage.section_heading if has_heading else ""
+        # What stands above the first heading is about the document.
+        self._is_opening = passage.span.start == 0 and passage.markup in {Markup.MARKDOWN, Markup.RST}
+        if self._is_opening:
+            self._heading = passage.document_name
         self._title = self._heading if self._titles else ""
         self._heading_span: tuple[Quoted, ...] = ()
         self._opening: int | None = None
@@ -292,7 +301,7 @@ class _Reader:
 
     def excerpts(self) -> Iterator[Excerpt]:
         index = 0
-        opens = False
+        opens = self._is_opening
         held: Excerpt | None = None  # a lead-in, which is quoted alone only where what it introduces is not
         while index < len(self.items):
             item = self.items[index]
@@ -307,7 +316,12 @@ class _Reader:
                     self._lead_in = None
                 case BlockKind.CODE:
                     # Of the tabs for several systems the first one comes with what introduces all.
-                    follows = index > 0 and self.items[index - 1].kind is BlockKind.CODE
+                    before_item = self.items[index - 1] if index else None
+                    follows = (
+                        before_item is not None
+                        and before_item.kind is BlockKind.CODE
+                        and self._is_shell(before_item) == self._is_shell(item)
+                    )
                     found += (
                         replace(each, leans=follows or (each.start < item.start and _leans(each.text)))
                         for each in self._code(item)
@@ -394,6 +408,8 @@ class _Reader:
         end = item.end
         if not _WORD.search(text):
             return  # the colons that announce code, behind the sentence that says what it shows
+        if text.endswith(";") and ("=" in text or "|" in text):
+            return  # code that a page of HTML has as a paragraph: `PRAGMA cache_size = pages;`
         before = self._antecedent
         if text.endswith(":") or self._before_code(index + 1) is item:
             self._lead_in = item
@@ -458,8 +474,8 @@ class _Reader:
     def _list(self, items: Sequence[Sentence], before_code: Sentence | None) -> Iterator[Excerpt]:
         if self._is_cut_off(items[-1]):
             items = items[:-1]
-        if not items:
-            return
+        if all(_TO_SECTION.fullmatch(self._content, item.start, item.end) for item in items):
+            return  # a table of contents, or nothing
         intro, intro_start = self._introduction(self._lead_in, items[0].start)
         about = f"{self._heading} {intro}"
         entries: list[list[Sentence]] = []
@@ -562,6 +578,10 @@ class _Reader:
         text = f"{intro}\n{code}" if intro else code
         yield Excerpt(self.passage, BlockKind.CODE, start, item.end, text, f"{self._heading} {intro}")
 
+    def _is_shell(self, item: Sentence) -> bool:
+        """Tell whether code is typed into a shell, as the command that installs what the next code uses."""
+        return _SHELL.match(self._content, item.start, item.end) is not None
+
     def _table(self, item: Sentence) -> Iterator[Excerpt]:
         lines = [
             (item.start + line.start(), item.start + line.end())
@@ -635,6 +655,16 @@ def _with_fields(content: str, items: Sequence[Sentence]) -> list[Sentence]:
         merged += [] if item is None else [item]
         run = []
     return merged
+
+
+def _with_taglines(content: str, items: Sequence[Sentence]) -> list[Sentence]:
+    """Return the sentences with headings that say what the one right above is: "The fast library for HTML."."""
+    shown = list(items[:1])
+    for before, item in pairwise(items):
+        tagline = _TAGLINE.fullmatch(content, item.start, item.end) if item.kind is BlockKind.HEADING else None
+        is_told = before.kind is BlockKind.HEADING and tagline and len(words(tagline["text"])) >= LABEL_WORDS
+        shown.append(replace(item, kind=BlockKind.PROSE, start=tagline.start("text")) if is_told and tagline else item)
+    return shown
 
 
 def _as_markdown(heading: re.Match[str]) -> str:

@@ -97,11 +97,22 @@ _PROMPTS = ("$ ", "> ", ">>> ")
 _INLINE_CODE = re.compile(r"`([^`\n]+)`")
 # "To replace a key, make a second one": what is done to what end.
 _PURPOSE = re.compile(
-    r"^(?:(?:in order )?to|if you (?:want|need|wish|would like) to|when you (?:want|need) to) ([^,.;:]{2,80})[,:]",
+    r"^(?:(?:in order )?to|if you (?:want|need|wish|would like) to|when you (?:want|need) to)"
+    r" (?P<does>[^,.;:]{2,80})[,:]",
     re.IGNORECASE,
 )
 _NOUN_PHRASE = re.compile(
     r"(?:(?:this|it) is (?:an?|the)|an?|this (?:type|kind|sort|form) of \w+ [a-z]+s) ", re.IGNORECASE
+)
+# What a manual page is about, below its heading "NAME": "git-clean - Remove untracked files from the working tree".
+_MANUAL_PAGE = re.compile(r"(?P<name>[\w.+-]+(?:, [\w.+-]+)*) [-\u2013\u2014] (?P<does>\S.*)")
+# What an option does, such as "-m, --move: Move a branch, together with its reflog."
+_DESCRIBED_OPTION = re.compile(r"--?[A-Za-z][^:\n]{0,60}: (?P<does>[^,.;:]{2,80})")
+# "Fast, minimalist web framework", and "Create the next state by modifying the current one".
+_NO_TAGLINE = re.compile(
+    r"\b(?:is|are|was|were|be|been|can|could|will|would|should|may|might|must|has|have|had|does?|did|i|you|your|we|our|us"
+    r"|please|see|note|this|these|there|here|if|when)\b|https?:",
+    re.IGNORECASE,
 )
 _NOUN_PHRASE_OR_VERB = re.compile(rf"{_NOUN_PHRASE.pattern}|[a-z]+[a-rt-z]s ", re.IGNORECASE)
 _DOES = re.compile(r"\bwhat do(?:es)? .* do\W*$", re.IGNORECASE)
@@ -127,7 +138,7 @@ def scored_text(question: Question, excerpt: Excerpt) -> str:
     about = excerpt.about.strip()
     if _is_named(question, excerpt.passage):
         about = f"{_document_name(excerpt.passage)} {about}"
-    if excerpt.kind is BlockKind.CODE and about:
+    if excerpt.kind is BlockKind.CODE and about and about != excerpt.heading:
         return about  # code says little to a model of sentences; what introduces it says what it shows
     is_headed = excerpt.passage.markup is not Markup.NONE or excerpt.field_of
     return f"{about}: {excerpt.text}" if about and is_headed else excerpt.text
@@ -251,18 +262,30 @@ def _parts(
     says_what = _NOUN_PHRASE if _DOES.search(question.text) is None else _NOUN_PHRASE_OR_VERB
     # The reference of a setting or function says of it what it is without repeating the name.
     is_reference = REFERENCE.fullmatch(excerpt.heading) is not None
-    is_below_name = excerpt.opens and is_named_above and (is_reference or says_what.match(excerpt.text) is not None)
+    is_tagline = (
+        passage.is_front_page
+        and excerpt.heading in {passage.chapter, passage.document_name}
+        and excerpt.kind is BlockKind.PROSE
+        and _NO_TAGLINE.search(excerpt.text) is None
+    )
+    is_below_name = (
+        excerpt.opens and is_named_above and (is_reference or is_tagline or says_what.match(excerpt.text) is not None)
+    )
     if is_below_name:
         definition = max(definition, BELOW_ITS_NAME)
+    page = _MANUAL_PAGE.fullmatch(excerpt.text) if excerpt.heading.casefold() == "name" else None
+    if page and is_name_of(page["name"], set(question.subject)):
+        definition = 1.0
     # What one of two things is sets it apart from the other as well as "unlike" does.
     is_contrast = bool(question.sides) and definition >= INTRODUCED_AS_TERM
     is_steps = excerpt.is_whole and _NUMBERED.search(excerpt.text) is not None
     commands = _commands(source, is_code=is_code)
     is_how = question.kind is QuestionKind.PROCEDURE
-    shows_how = is_how and (is_code or is_steps or commands)
-    purpose = _PURPOSE.match(excerpt.text) if is_how else None
+    does = (page or _DESCRIBED_OPTION.match(excerpt.text) or _PURPOSE.match(excerpt.text)) if is_how else None
+    purpose = does["does"] if does else ""
+    shows_how = is_how and (is_code or is_steps or commands or purpose)
     # "To list all files of no installed package, …" does not say how to list the installed packages.
-    is_denied = purpose is not None and not question.is_negated and NEGATION.search(purpose[1]) is not None
+    is_denied = not question.is_negated and NEGATION.search(purpose) is not None
     # Of what is shown, a list or code, one part may do so.
     told = excerpt.text if excerpt.kind is BlockKind.PROSE else ""
     match = 1.0 if is_contrast or shows_how else kind_match(question, excerpt.text)
@@ -276,7 +299,7 @@ def _parts(
         "kind_match": match,
         "reason": match * (question.kind is QuestionKind.REASON),
         "definition": definition,
-        "purpose": covered(weights, question.stems_of(purpose[1])) if purpose and not is_denied else 0.0,
+        "purpose": covered(weights, question.stems_of(purpose)) if purpose and not is_denied else 0.0,
         "command": max((covered(weights, question.stems_of(each)) for each in commands), default=0.0) * is_how,
         "leaning": float(excerpt.leans and not is_below_name),
         "joined": float(excerpt.is_joined),
