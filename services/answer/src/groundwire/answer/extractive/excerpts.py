@@ -43,7 +43,8 @@ class Excerpt:
     Where it goes on in the next chunks, `end` lies behind the end of the passage, and `rest` has the ranges there.
     `text` is plain: without marks, on one line unless it is code or a list. `about` is what a reader has before the
     eyes when reading it there: the heading above, the lead-in of a list, the sentence that it goes on from.
-    `field_of` says what a field of the head of a document is about, empty for all else: its first fields.
+    `field_of` says what a field of the head of a document is about, empty for all else: its first fields. `tagline_of`
+    names what a README is about where this is its tagline: "Fast, minimalist web framework".
     `heading` is the nearest one above. `opens` tells the first of a section, which most often says what it is about.
     `place` counts the excerpts that can be read one after the other. `header` is where the header of a table row
     stands, or the term that an item explains in more than this sentence. `is_whole` tells a whole list or the first
@@ -58,6 +59,7 @@ class Excerpt:
     text: str
     about: str
     field_of: str = ""
+    tagline_of: str = ""
     heading: str = ""
     opens: bool = False
     place: int = 0
@@ -69,8 +71,8 @@ class Excerpt:
 
     @cached_property
     def stems(self) -> frozenset[str]:
-        """Return the stems of its words that carry meaning, for a field with those that name what has it."""
-        said = f"{self.field_of} {self.text}"
+        """Return the stems of its words that carry meaning, with those that name what a field or tagline is about."""
+        said = f"{self.field_of} {self.tagline_of} {self.text}"
         source = self.passage.content[self.start : self.end]
         # A sign may be quoted in the source alone, and be written as `&gt;` there.
         return frozenset((*content_stems(said), *exact_words(f"{said}\n{source}"), *keywords(source)))
@@ -106,6 +108,12 @@ _WORD = re.compile(r"\w")
 _WIKI_HEADING = re.compile(r"^ ?=[ =]++(?P<title>[^ =\n][^=\n]*+)=[ =]*+$", re.MULTILINE)
 # A heading that is a sentence.
 _TAGLINE = re.compile(r"#++[ \t]++(?P<text>[^#\n][^\n]*\.)")
+# "Fast, minimalist web framework", and "Create the next state by modifying the current one", have none of these.
+_NO_TAGLINE = re.compile(
+    r"\b(?:is|are|was|were|be|been|can|could|will|would|should|may|might|must|has|have|had|does?|did|i|you|your|we|our|us"
+    r"|please|see|note|this|these|there|here|if|when)\b|https?:",
+    re.IGNORECASE,
+)
 _PAGE_TITLE = re.compile(r"= *[^ =]")
 # In a table of contents or an index, dots lead to the number of a page: "4.11 Upstream location . . . . . 28".
 _LINE = re.compile(r"[^\n]+")
@@ -386,10 +394,16 @@ class _Reader:
             yield Excerpt(self.passage, kind, start, end, self._heading, "", heading=self._heading)
 
     def _named(self, excerpt: Excerpt) -> Excerpt:
-        """Return what opens the section of an option, a setting or a function with the name that the heading has."""
+        """Return what opens the section of an option, a setting or a function, or a README, with the name of that."""
         if excerpt.opens and excerpt.kind is BlockKind.PROSE:
             self._opening = excerpt.start
         is_opening = excerpt.kind is BlockKind.PROSE and excerpt.start == self._opening
+        is_of_document = self.passage.is_front_page and self._heading in {
+            self.passage.chapter,
+            self.passage.document_name,
+        }
+        if is_opening and is_of_document and not _NO_TAGLINE.search(excerpt.text):
+            return replace(excerpt, tagline_of=self._heading)
         if not is_opening or not REFERENCE.fullmatch(self._heading) or self._heading in excerpt.text:
             return excerpt
         return replace(excerpt, text=f"{self._heading}: {excerpt.text}", header=self._heading_span)

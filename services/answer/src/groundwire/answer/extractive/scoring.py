@@ -108,12 +108,6 @@ _NOUN_PHRASE = re.compile(
 _MANUAL_PAGE = re.compile(r"(?P<name>[\w.+-]+(?:, [\w.+-]+)*) [-\u2013\u2014] (?P<does>\S.*)")
 # What an option does, such as "-m, --move: Move a branch, together with its reflog."
 _DESCRIBED_OPTION = re.compile(r"--?[A-Za-z][^:\n]{0,60}: (?P<does>[^,.;:]{2,80})")
-# "Fast, minimalist web framework", and "Create the next state by modifying the current one".
-_NO_TAGLINE = re.compile(
-    r"\b(?:is|are|was|were|be|been|can|could|will|would|should|may|might|must|has|have|had|does?|did|i|you|your|we|our|us"
-    r"|please|see|note|this|these|there|here|if|when)\b|https?:",
-    re.IGNORECASE,
-)
 _NOUN_PHRASE_OR_VERB = re.compile(rf"{_NOUN_PHRASE.pattern}|[a-z]+[a-rt-z]s ", re.IGNORECASE)
 _DOES = re.compile(r"\bwhat do(?:es)? .* do\W*$", re.IGNORECASE)
 _SELF = re.compile(r"\b(?:I|me|my|mine|we|(?-i:us)|our|ours)\b", re.IGNORECASE)
@@ -262,15 +256,8 @@ def _parts(
     says_what = _NOUN_PHRASE if _DOES.search(question.text) is None else _NOUN_PHRASE_OR_VERB
     # The reference of a setting or function says of it what it is without repeating the name.
     is_reference = REFERENCE.fullmatch(excerpt.heading) is not None
-    is_tagline = (
-        passage.is_front_page
-        and excerpt.heading in {passage.chapter, passage.document_name}
-        and excerpt.kind is BlockKind.PROSE
-        and _NO_TAGLINE.search(excerpt.text) is None
-    )
-    is_below_name = (
-        excerpt.opens and is_named_above and (is_reference or is_tagline or says_what.match(excerpt.text) is not None)
-    )
+    is_told = bool(excerpt.tagline_of) or is_reference or says_what.match(excerpt.text) is not None
+    is_below_name = excerpt.opens and is_named_above and is_told
     if is_below_name:
         definition = max(definition, BELOW_ITS_NAME)
     page = _MANUAL_PAGE.fullmatch(excerpt.text) if excerpt.heading.casefold() == "name" else None
