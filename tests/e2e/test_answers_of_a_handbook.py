@@ -384,6 +384,15 @@ def test_an_example_is_given_of_what_was_asked_before(client: GroundwireClient) 
     assert asked[1].content == ('Conditions combine with $and:\n{"$and": [{"year": 2024}, {"language": "en"}]} [1]')
 
 
+def test_a_question_is_understood_by_what_was_asked_before(client: GroundwireClient) -> None:
+    question = "And what does the comparison go by?"
+    assert not client.ask(collection="handbook", question=question).answer.grounded
+    session = client.create_session(collection="handbook").session.session_id
+    client.ask(session_id=session, question="How do I keep a folder in sync?", message_id=str(uuid.uuid4()))
+    answer = client.ask(session_id=session, question=question, message_id=str(uuid.uuid4())).answer
+    assert "compared with the collection by the names of its files. [1]" in answer.content
+
+
 def test_what_somebody_said_of_themselves_is_noted_and_answers_what_they_ask(client: GroundwireClient) -> None:
     session = client.create_session(collection="handbook", new_conversation=True, user_id="ann").session.session_id
 

@@ -116,7 +116,7 @@ class ScriptedGenerator:
         self.closed = 0
 
     async def draft(
-        self, question: str, passages: Sequence[Passage], strictness: float | None = None
+        self, question: str, passages: Sequence[Passage], strictness: float | None = None, context: str = ""
     ) -> AsyncGenerator[Sequence[Statement], None]:
         assert question
         try:

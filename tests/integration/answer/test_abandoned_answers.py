@@ -35,7 +35,7 @@ class _Scripted:
         self.error: Exception | None = None
 
     async def draft(
-        self, question: str, passages: Sequence[Passage], strictness: float | None = None
+        self, question: str, passages: Sequence[Passage], strictness: float | None = None, context: str = ""
     ) -> AsyncGenerator[Sequence[Statement], None]:
         assert question
         passage = passages[0]

@@ -98,7 +98,7 @@ class _Held:
         self.is_broken = False
 
     async def draft(
-        self, question: str, passages: Sequence[Passage], strictness: float | None = None
+        self, question: str, passages: Sequence[Passage], strictness: float | None = None, context: str = ""
     ) -> AsyncGenerator[Sequence[Statement], None]:
         assert question
         if self.is_broken:

@@ -95,7 +95,7 @@ class _Endless:
         self.closed = asyncio.Event()
 
     async def draft(
-        self, question: str, passages: Sequence[Passage], strictness: float | None = None
+        self, question: str, passages: Sequence[Passage], strictness: float | None = None, context: str = ""
     ) -> AsyncGenerator[Sequence[Statement], None]:
         assert question
         passage = passages[0]

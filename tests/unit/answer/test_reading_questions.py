@@ -105,6 +105,33 @@ def test_what_something_is_only_its_definition_answers(question: str, is_term: b
     assert Support(read, told).parts(mentioning[0])["undefined"] == 0.0
 
 
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Do you know when foxes hunt?",
+        "Hi, can you please tell me when foxes hunt?",
+        "Great, that was quick! So I'd like to know when foxes hunt, thanks.",
+        "Sorry, when do foxes hunt, please?",
+    ],
+)
+def test_courtesy_is_no_part_of_what_is_asked(question: str) -> None:
+    read = read_question(question)
+    assert (read.kind, set(read.stems)) == (QuestionKind.TIME, {stem("foxes"), stem("hunt")})
+
+
+@pytest.mark.parametrize(
+    ("question", "subject"),
+    [
+        ("By the way, what is a fox?", ("fox",)),
+        ("Thanks! Could you explain foxes?", ("fox",)),
+        ("What is Yahoo! Mail?", ("yaho", "mail")),
+        ("What is thank you?", ("thank",)),
+    ],
+)
+def test_what_is_asked_for_stays_without_courtesy(question: str, subject: tuple[str, ...]) -> None:
+    assert read_question(question).subject == subject
+
+
 def test_two_words_that_stand_apart_as_well_are_not_one() -> None:
     vocabulary = frozenset({"priorapproval", "prior", "approval"})
     assert read_question("Who needs prior approval?", vocabulary).stems == ("prior", "approval")

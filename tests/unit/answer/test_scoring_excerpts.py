@@ -211,6 +211,22 @@ def test_what_only_has_the_subject_in_its_name_is_not_defined() -> None:
     assert definition_match(question, "Rust's crate is a file.", "Rust's crate is a file.") == 0.7
 
 
+def test_who_makes_a_thing_and_what_it_is_like_do_not_hide_its_definition() -> None:
+    question = read_question("What is Owl Watch?")
+    for text, match in (
+        ("Night Owl Watch\u00ae is a camera that sees in the dark.", 1.0),
+        ("The portable Night Owl Watch service finds owls.", 0.7),
+        ("The Owl Watch environment is a program.", 1.0),
+        ("Night Owl Watchers is a club.", 0.0),
+    ):
+        assert definition_match(question, text, text) == pytest.approx(match), text
+
+
+def test_where_to_read_more_answers_nothing() -> None:
+    for pointer in ("Learn more about owls by reading the product page.", "See the owls readme for owls in detail."):
+        assert _best("What are owls?", f"{pointer} With owls, it is easy to find mice.").startswith("With owls")
+
+
 def test_what_only_says_what_a_section_holds_answers_nothing() -> None:
     for announced in (
         "This chapter describes what foxes eat.",

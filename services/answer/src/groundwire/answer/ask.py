@@ -487,7 +487,9 @@ class Answerer:
         """Draft an answer; yield the statements that the policy allows, with sources that equal what is stored."""
         self.drafts[generator.name, "begun"] += 1
         is_annotated = ask.grounding == answer_pb2.GROUNDING_POLICY_ANNOTATE
-        drafts = generator.draft(progress.search.search_text, retrieval.passages, ask.strictness)
+        drafts = generator.draft(
+            progress.search.search_text, retrieval.passages, ask.strictness, progress.search.search_context
+        )
         async with aclosing(drafts), aclosing(_with_heartbeats(drafts, self.heartbeat_s)) as batches:
             async for batch in batches:
                 if isinstance(batch, AnswerEvent):

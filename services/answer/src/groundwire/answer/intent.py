@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from groundwire.answer.courtesy import without_courtesy
 from groundwire.answer.evidence import Passage
 from groundwire.answer.sessions import Message
 from groundwire.kernel.session import Role
@@ -152,7 +153,7 @@ def search_context(question: str, window: Sequence[Message], limit: int) -> str:
         return ""
     often, latest, written = Counter[str](), dict[str, int](), dict[str, str]()
     for place, message in enumerate(window):
-        for word in words(message.content) if message.role is Role.USER else ():
+        for word in words(without_courtesy(message.content)) if message.role is Role.USER else ():
             if not _is_common(word):
                 often[stem(word)] += 1
                 latest[stem(word)], written[stem(word)] = place, word
@@ -174,7 +175,7 @@ def leans_on_context(question: str) -> bool:
 def _subject(question: str) -> list[str]:
     """Return the content words of a question in order, each once, by its stem."""
     subject: dict[str, str] = {}
-    for word in words(question):
+    for word in words(without_courtesy(question)):
         if not _is_common(word):
             subject.setdefault(stem(word), word)
     return [*subject.values()]

@@ -106,14 +106,15 @@ class Generator(Protocol):
         """Return the name shown in answers."""
 
     def draft(
-        self, question: str, passages: Sequence[Passage], strictness: float | None = None
+        self, question: str, passages: Sequence[Passage], strictness: float | None = None, context: str = ""
     ) -> AsyncGenerator[Sequence[Statement] | Closest, None]:
         """Yield statements in reading order, in batches as they become ready; none at all is to abstain.
 
         A generator that abstains may yield what came closest, once and alone.
 
-        `passages` is not empty. `strictness` is how sure the generator must be, in [0, 1], where it can tell; None
-        leaves that to it. Closing the iterator stops the work. A statement that nothing supports comes without sources.
+        `passages` is not empty. `context` are words of the conversation that the question may go on from. `strictness`
+        is how sure the generator must be, in [0, 1], where it can tell; None leaves that to it. Closing the iterator
+        stops the work. A statement that nothing supports comes without sources.
 
         Raises:
             GenerationFailedError: at any time.

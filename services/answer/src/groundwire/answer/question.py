@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
 
+from groundwire.answer.courtesy import without_courtesy
 from groundwire.answer.grounding.similarity_scale import AS_IS, SimilarityScale
 from groundwire.kernel.words import FUNCTION_WORDS, NEGATION, content_stems, signed_words, stem, words
 
@@ -90,12 +91,12 @@ _ASKED_NOUN = re.compile(
     re.IGNORECASE,
 )
 _BOTH = re.compile(r"\b(?:and|or)(?: \w+)? not\b", re.IGNORECASE)
-# A cue counts at the front of the question or of a clause, behind words of politeness or a preposition: "What happens
-# when ..." does not ask for a time. Those of `_ANYWHERE` are safe inside a question too ("Rust has how many ...").
+# A cue counts at the front of the question or of a clause, behind a preposition: "What happens when ..." does not ask
+# for a time. Those of `_ANYWHERE` are safe inside a question too ("Rust has how many ...").
 # Each separator is tried once: a question of commas alone takes no longer than one of words.
 _FRONT = (
-    r"(?:^\W*+|[,;:]\s++[^\w,;:]*+)(?:(?:so|and|but|ok|please|tell me|do you know|i want to know"
-    r"|can you (?:tell me|explain|say|show me)|in|at|on|for|to|from|by|since|until|during|with|of|about)\s++)*"
+    r"(?:^\W*+|[,;:]\s++[^\w,;:]*+)(?:(?:so|and|but|please|explain|show me"
+    r"|in|at|on|for|to|from|by|since|until|during|with|of|about)\s++)*"
 )
 _MEASURES = "long|old|far|large|big|tall|high|often|fast|deep|wide|late|early|soon"
 VERSION_ASKED = (
@@ -155,7 +156,7 @@ _ASKED_FOR = re.compile(
     re.IGNORECASE,
 )
 _SUBJECT = re.compile(
-    r"^\W*(?:so |and |please |can you |could you )*(?:what(?:'s|\u2019s| is| are| was| were)(?: meant by)?|define"
+    r"^\W*(?:what(?:'s|\u2019s| is| are| was| were)(?: meant by)?|define"
     r"|explain|describe|tell me about|what do(?:es)?(?= .* (?:mean|do|say|stand for)(?: in \w+)?\W*$))"
     r" (?:an? |the |exactly )*(?P<subject>(?:[^?.,;]|\.(?=\w)){1,60}?)"
     r"(?: mean| do| say| stand for| (?:used |needed |good |meant )?for| about)?"
@@ -164,7 +165,7 @@ _SUBJECT = re.compile(
 )
 # Asks what a thing is, and for nothing that it has: neither "the default port" nor "the capital of".
 _TERM = re.compile(
-    r"^\W*(?:so |and |please )*(?:what(?:'s|\u2019s| is| are)|define) (?:an? )?"
+    r"^\W*(?:what(?:'s|\u2019s| is| are)|define) (?:an? )?"
     r"(?!(?:the|not|my|your|our|his|her|its|their|this|that|these|those|there|it|wrong|new)\b)"
     r"(?:(?!(?:of|for|by|in|on|at|to|about|with|from|known|used|called|needed)\b)[^\s?.,;]++ ?+){1,4}\W*$",
     re.IGNORECASE,
@@ -205,6 +206,7 @@ def read_question(text: str, vocabulary: AbstractSet[str] = frozenset()) -> Ques
     holds the words of the material as stems. A word that it does not have and that looks like a slip of one that it
     has, is that one.
     """
+    text = without_courtesy(text)
     compares = _COMPARISON.search(text) is not None
     named = subject_asked_for(text)
     is_keyword = named and (_KEYWORD_NAMED.fullmatch(named) or _KEYWORD_MARKED.fullmatch(named))
@@ -236,7 +238,7 @@ def read_question(text: str, vocabulary: AbstractSet[str] = frozenset()) -> Ques
 
 def subject_asked_for(question: str) -> str | None:
     """Return what a question asks to be explained, such as `a slice` without its article; None for other questions."""
-    match = None if _COMPARISON.search(question) else _SUBJECT.match(question)
+    match = None if _COMPARISON.search(question) else _SUBJECT.match(without_courtesy(question))
     return match["subject"] if match else None
 
 

@@ -140,6 +140,7 @@ _ANNOUNCEMENT = re.compile(
     r"|\b(?:is|are) (?:described|explained|discussed|documented|covered) in (?:the )?(?:section|chapter|appendix)\b"
     r"|^here(?:['\u2019]s| is| are)\b[^\n:]*+$|^(?:imagine|picture|suppose|think of|introducing|welcome to)\b"
     r"|^(?:to|for|if you)\b[^.,;:]{2,100}, (?:please )?(?:see|refer to|consult|check|read)\b"
+    r"|^(?:please )?(?:see (?:the|our)|(?:learn|read|find out) (?:more|how))\b"
     r"|^(?:for|if you(?:['\u2019]d| would)? (?:like|want|need)) (?:more|further|additional)"
     r" (?:information|details?|help)\b"
     r"|\bthe (?:section|chapter|appendix|page) (?:called|titled|named|on|about)\b"
@@ -193,6 +194,8 @@ BELOW_ITS_NAME = 0.8
 _INTRODUCED = re.compile(r"\b(?:called|named|known as|termed) (?:an? |the )?(?P<term>[^.,;:()]{2,60})")
 _ABBREVIATION = re.compile(r"[\s\"\u201d](?P<term>\([A-Z]{2,6}\))")
 _WORD = re.compile(r"[^\W_]+")
+# A name of several words, and an adjective before it: "The installable IBM Watson® Assistant".
+_NAME_AT_FRONT = re.compile(r"(?:(?:The|An?) )?(?:[a-z-]+ )?(?P<name>[A-Z][\w-]*[®™]?(?: [A-Z][\w-]*[®™]?)+)")
 _ABBREVIATED = re.compile(r"\b[A-Z]{1,5}\b")
 # What opens so says something of the thing under a condition.
 _SUBORDINATE = re.compile(
@@ -235,7 +238,8 @@ _KINDS = frozenset(
     content_stems(
         "type method function operator keyword command statement expression macro trait struct enum module crate"
         " package library class object attribute field option flag setting value plan service record concept term tool"
-        " directive builtin mode extension plugin middleware pragma clause"
+        " directive builtin mode extension plugin middleware pragma clause environment platform system framework"
+        " software application program database language protocol format standard project"
     )
 )
 CONSTANT = re.compile(r"\b[A-Z]{5,}\b")
@@ -351,7 +355,7 @@ def is_name_of(heading: str, subject: AbstractSet[str]) -> bool:
 
 def defines(subject: AbstractSet[str], text: str, source: str) -> float:
     """Return how far a sentence defines a subject, given as stems; see `definition_match`."""
-    text = _with_abbreviation(subject, _TYPE_PARAMETER.sub("", text))
+    text = _without_maker(subject, _with_abbreviation(subject, _TYPE_PARAMETER.sub("", text)))
     verb = None if _SUBORDINATE.match(text) or _PARTLY.match(text) else _DEFINING_VERB.search(text)
     if verb is not None:
         front = _ASIDE.sub(" ", text[: verb.start()])
@@ -404,6 +408,15 @@ def _with_abbreviation(subject: AbstractSet[str], text: str) -> str:
             long = [*_WORD.finditer(text, 0, match.start())][-len(term) :]
             if "".join(each[0][0] for each in long).upper() == term:
                 return f"{text[: long[0].start()]}{term}{text[match.end() :]}"
+    return text
+
+
+def _without_maker(subject: AbstractSet[str], text: str) -> str:
+    """Return "Watson Assistant is a tool" for "The IBM Watson® Assistant is a tool" where that is the subject."""
+    match = _NAME_AT_FRONT.match(text) if len(subject) > 1 else None
+    for word in [*_WORD.finditer(text, match.start("name"), match.end())][1:] if match else ():
+        if set(content_stems(text[word.start() :])[: len(subject)]) == subject:
+            return text[word.start() :]
     return text
 
 

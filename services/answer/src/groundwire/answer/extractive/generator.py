@@ -73,9 +73,13 @@ class ExtractiveGenerator:
         self._max_excerpts = max_excerpts
 
     async def draft(
-        self, question: str, passages: Sequence[Passage], strictness: float | None = None
+        self, question: str, passages: Sequence[Passage], strictness: float | None = None, context: str = ""
     ) -> AsyncGenerator[Sequence[Statement] | Closest, None]:
-        """Yield one batch, or what came closest when the support is weak; see `groundwire.answer.ports.Generator`."""
+        """Yield one batch, or what came closest when the support is weak; see `groundwire.answer.ports.Generator`.
+
+        Excerpts are compared with the question alone and behind its context, whichever they are more similar to:
+        "When was the song released?" asks for what was said about one song.
+        """
         budget = request_context.current().budget
         least = self._min_support if strictness is None else strictness
         name = document_asked_for(question)
@@ -93,8 +97,9 @@ class ExtractiveGenerator:
             # Between two pieces of work, so that no worker waits for the model.
             texts = [scored_text(asked, excerpts[place]) for place in places]
             headings = list(dict.fromkeys(filter(None, (each.heading for each in excerpts))))
-            vectors, (of_question,) = await self._vectors.of([*texts, *headings], [question])
-            similarities = [scale.of(cosine(of_question, vector)) for vector in vectors]
+            readings = [asked.text, f"{context}: {asked.text}"] if context else [asked.text]
+            vectors, of_question = await self._vectors.of([*texts, *headings], readings)
+            similarities = [scale.of(max(cosine(each, vector) for each in of_question)) for vector in vectors]
             for place, similarity in zip(places, similarities, strict=False):
                 scored[place] = scored[place].with_similarity(similarity)
             of_headings = dict(zip(headings, similarities[len(texts) :], strict=True))

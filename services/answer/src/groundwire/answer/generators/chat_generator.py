@@ -207,6 +207,7 @@ class ChatGenerator:
         question: str,
         passages: Sequence[Passage],
         strictness: float | None = None,  # noqa: ARG002 - a model says itself when it does not know
+        context: str = "",
     ) -> AsyncGenerator[Sequence[Statement], None]:
         """Yield the statements of the model as they come; see `groundwire.answer.ports.Generator`."""
         limit = self._endpoint.time_limit(self._timeout_s, _SHARE)
@@ -222,7 +223,7 @@ class ChatGenerator:
         self._drafts += 1
         try:
             prompt = await fitting_prompt(
-                question,
+                f"{question} (The conversation is about: {context})" if context else question,
                 readable,
                 max_tokens=self._endpoint.prompt_tokens,
                 count_tokens=lambda text: self._endpoint.count_tokens(text, limit),
