@@ -132,6 +132,17 @@ def test_what_is_asked_for_stays_without_courtesy(question: str, subject: tuple[
     assert read_question(question).subject == subject
 
 
+def test_what_several_things_are_asks_for_a_definition_unless_they_are_known() -> None:
+    assert read_question("What are red foxes?").subject == ("red", "fox")
+    assert read_question("What are the red foxes?").kind is QuestionKind.ENUMERATION
+
+
+def test_the_way_to_do_something_is_asked_for_as_how_to_do_it() -> None:
+    for asked in ("the command to feed foxes", "the easiest way to feed foxes", "the option for feeding foxes"):
+        assert read_question(f"What is {asked}?").kind is QuestionKind.PROCEDURE
+    assert read_question("What is the fox option for?").subject == ("fox", "option")
+
+
 def test_two_words_that_stand_apart_as_well_are_not_one() -> None:
     vocabulary = frozenset({"priorapproval", "prior", "approval"})
     assert read_question("Who needs prior approval?", vocabulary).stems == ("prior", "approval")

@@ -211,6 +211,74 @@ def test_what_only_has_the_subject_in_its_name_is_not_defined() -> None:
     assert definition_match(question, "Rust's crate is a file.", "Rust's crate is a file.") == 0.7
 
 
+@pytest.mark.parametrize(
+    ("question", "field", "is_answer"),
+    [
+        ("Who wrote the report on owls?", "Author: Ada Lovelace", True),
+        ("Who counted the owls?", "Author: Ada Lovelace", False),
+        ("When was the report on owls published?", "Created: 2021-05-01", True),
+        ("When did the owls leave?", "Created: 2021-05-01", False),
+        ("Which owl version is it?", "Owl-Version: 3.0", True),
+        ("Where does the owl live?", "Owl-Version: 3.0", False),
+    ],
+)
+def test_the_head_of_a_text_answers_what_is_asked_of_the_text(question: str, field: str, is_answer: bool) -> None:
+    head = f"Title: Owls\nStatus: Final\n{field}\nPost-History:\n\nOwls eat mice."
+    found = find_excerpts([make_passage(head)])
+    (asked,) = (each for each in found if each.text == field)
+    assert answers_as_field(read_question(question), asked) is is_answer
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "match"),
+    [
+        ("What is Owl Watch?", "This RFC introduces a new Owl Watch protocol.", 0.6),
+        ("What is Owl Watch?", "This RFC proposes to change how others build their own Owl Watch.", 0.0),
+        ("What is an owlet?", "A new immutable type owlet is added to the language.", 0.6),
+        ("What is OW?", "Data stay whole by watching (Owl Watch, OW).", 0.6),
+        ("What is OWCC?", "We use Owlwatch Concurrency Control (OWCC) for it.", 0.6),
+        ("What is OW?", "Foxes hunt mice (OW) there.", 0.0),
+        ("What is owl watching?", "Thus it supports owl watching: it is possible to see them.", 0.7),
+        ("What does OWL FULL do?", "OWL FULL requires a lock of the table.", 0.3),
+        ("What does `max_owls` set?", "max_owls (integer): Sets how many owls there are.", 0.7),
+    ],
+)
+def test_how_else_a_sentence_says_what_something_is(question: str, text: str, match: float) -> None:
+    assert definition_match(read_question(question), text, "") == pytest.approx(match)
+
+
+def test_what_the_section_is_about_need_not_be_said_again_to_define_it() -> None:
+    section = "# Owl watching\n\nMany like owl watching. Watching refers to sitting in a tree by night."
+    assert _best("What is owl watching?", section).startswith("Watching refers")
+    elsewhere = make_scored("What is owl watching?", section.replace("Owl watching\n", "Foxes\n"))
+    assert [each.definition for each in elsewhere if each.excerpt.text.startswith("Watching")] == [0.0]
+
+
+def test_what_something_is_good_for_is_no_cause() -> None:
+    good_for = "The watch is meant to keep the owls warm."
+    question = read_question("What is the purpose of the watch?")
+    assert (kind_match(question, good_for), kind_match(question, "The watch is old.")) == (1.0, -1.0)
+    assert question.stems == ("watch",)
+    assert kind_match(read_question("Why do owls watch?"), good_for) == -1.0
+
+
+def test_a_section_of_thanks_answers_only_who_is_thanked() -> None:
+    thanks = "# 7. Acknowledgements\n\nThanks to Ada who counted owls in the wood."
+    content = f"# Owls\n\nOwls were counted in the wood.\n\n{thanks}"
+    assert _best("Who counted owls in the wood?", content) == "Owls were counted in the wood."
+    assert _best("Who gets thanks for owls in the wood?", content).startswith("Thanks to Ada")
+
+
+def test_a_heading_that_denies_says_nothing_of_what_is_so() -> None:
+    question = read_question("Why is there an owl?")
+    headings = {"Why an owl?": 1.0, "Why not an owl?": 0.0, "Owl or not owl": 1.0}
+    for heading, headed in headings.items():
+        (scored,) = make_scored("Why is there an owl?", f"# {heading}\n\nThe owl keeps mice away from the house.")
+        assert scored.below_heading(question, 1.0).headed == headed, heading
+    (scored,) = make_scored("Why not an owl?", "# Why not an owl?\n\nThe owl keeps mice away from the house.")
+    assert scored.below_heading(read_question("Why not an owl?"), 1.0).headed == 1.0
+
+
 def test_who_makes_a_thing_and_what_it_is_like_do_not_hide_its_definition() -> None:
     question = read_question("What is Owl Watch?")
     for text, match in (

@@ -306,6 +306,8 @@ def test_a_document_named_by_its_number_is_what_a_question_names_by_it() -> None
     assert _parts("Why was PEP 204 rejected?", content, source_uri="pep-0204.rst")["other_number"] == 0.0
     assert _parts("Why was PEP 204 rejected?", content, source_uri="pep-0205.rst")["other_number"] == 1.0
     assert _parts("Why was PEP 0204 rejected?", content, source_uri="pep-0204.rst")["other_number"] == 0.0
+    assert _parts("Why was Python 3 made?", "Python 3.0 was made because foxes sleep.")["other_number"] == 0.0
+    assert _parts("Why was Python 3 made?", "Python 30 was made because foxes sleep.")["other_number"] == 1.0
 
 
 def test_a_date_that_a_sentence_has_too_supports_it() -> None:

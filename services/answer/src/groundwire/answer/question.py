@@ -68,7 +68,7 @@ class Question:
     @property
     def is_negated(self) -> bool:
         """Tell whether it asks for what is not so; "covered and not covered" asks for both."""
-        return NEGATION.search(_BOTH.sub("", self.text)) is not None
+        return is_negated(self.text)
 
     @property
     def asked_for(self) -> frozenset[str]:
@@ -110,6 +110,7 @@ _MEASURE_ASKED = (
     r"|weight|price|cost|fee|salary|population|speed|temperature|age|port|percentage|timeout|budget|score|distance"
     r"|capacity)"
 )
+_PURPOSE = r"what (?:is|was|are|were) the (?:purpose|point|motivation|goal|aim|role|use) (?:of|for|behind)\b"
 _TIMES = "year|date|day|month|century|decade|time|era|period"
 _PLACES = "city|country|state|place|region|county|town|continent"
 # Who does what "How do …?" asks for; "How do closures work?" asks for no steps.
@@ -129,14 +130,15 @@ _CUES = {
     QuestionKind.PERSON: r"who(?:m|se)?",
     QuestionKind.PLACE: rf"where|(?:what|which) (?:{_PLACES})",
     QuestionKind.REASON: r"why|how come|what (?:is|was|are|were) the (?:reasons?|causes?|purpose|point|motivation)"
-    r"|(?:for )?what reason",
+    rf"|{_PURPOSE}|(?:for )?what reason",
     QuestionKind.PROCEDURE: rf"how (?:to|(?:do|can|should|could|might|must|may|would) (?:{_ACTORS}))"
     r"|how (?:can|should|could|might|must|may) (?:[\w-]+ ){1,4}be"
     rf"|how (?:is|are) (?:[\w-]+ ){{1,4}}(?:{_DONE})"
     r"|what (?:do|should|must) (?:i|we|you|one) (?:do )?(?:to|in order to)"
     r"|what (?:do|should|must|can) (?:i|we|you|one) do (?:if|when|about|with|in case)"
     r"|(?:what are the )?steps (?:to|for)"
-    r"|what is the way to|what is the (?:process|procedure) (?:for|of|to|when)|what steps",
+    r"|what is the (?:[a-z]+ )?(?:way|command|option|syntax|method) (?:to|for)(?= \w)"
+    r"|what is the (?:process|procedure) (?:for|of|to|when)|what steps",
     QuestionKind.ENUMERATION: r"list|name (?:all|the|some)|enumerate|(?:what|which) (?:are|were) (?:all |the |some )*"
     r"(?:\w+ ){0,3}\w+s\b|(?:which|what) (?!is\b|was\b|does\b|has\b)(?:[\w-]+ ){0,2}?(?:[\w-]{2,}[^s\W]s)"
     r" (?:of|are|do|does|did|can|could|may|were|have|has|exist|implement|support|must|should|will|need)",
@@ -149,17 +151,21 @@ _PATTERNS = [
     *((kind, re.compile(rf"\b(?:{cues})\b", re.IGNORECASE)) for kind, cues in _ANYWHERE.items()),
     *((kind, re.compile(rf"{_FRONT}(?:{cues})(?!\w)", re.IGNORECASE)) for kind, cues in _CUES.items()),
 ]
+PURPOSE_ASKED = re.compile(rf"\b{_PURPOSE}", re.IGNORECASE)
+"""Asks what something is good for."""
 # What an answer has in place of these words: a number, a date, a name.
 _ASKED_FOR = re.compile(
     rf"\bhow (?:{_MEASURES})\b(?: (?:do|does|did|will|would|can) it take\b)?|\b(?:what|which) (?:{_TIMES}|{_PLACES})\b"
-    r"|\bwhat (?:else )?happen(?:s|ed)\b|\bstands? for\b",
+    rf"|\bwhat (?:else )?happen(?:s|ed)\b|\bstands? for\b|{PURPOSE_ASKED.pattern}",
     re.IGNORECASE,
 )
+DEEDS = "do|set|specify|control|configure|return|represent|determine|indicate|enable|provide"
+"""What "What does … do?" may end with."""
 _SUBJECT = re.compile(
     r"^\W*(?:what(?:'s|\u2019s| is| are| was| were)(?: meant by)?|define"
-    r"|explain|describe|tell me about|what do(?:es)?(?= .* (?:mean|do|say|stand for)(?: in \w+)?\W*$))"
+    rf"|explain|describe|tell me about|what do(?:es)?(?= .* (?:mean|{DEEDS}|say|stand for)(?: in \w+)?\W*$))"
     r" (?:an? |the |exactly )*(?P<subject>(?:[^?.,;]|\.(?=\w)){1,60}?)"
-    r"(?: mean| do| say| stand for| (?:used |needed |good |meant )?for| about)?"
+    rf"(?: mean| (?:{DEEDS})| say| stand for| (?:used |needed |good |meant )?for| about)?"
     r"(?: in (?:rust|python|general|simple terms|(?-i:[A-Z])[\w+#.-]*))?\W*$",
     re.IGNORECASE,
 )
@@ -216,7 +222,8 @@ def read_question(text: str, vocabulary: AbstractSet[str] = frozenset()) -> Ques
     if kind is QuestionKind.OTHER and compares:
         kind = QuestionKind.COMPARISON
     if kind in {QuestionKind.OTHER, QuestionKind.ENUMERATION} and 0 < len(subject) <= _LONGEST_SUBJECT:
-        is_plural = kind is QuestionKind.ENUMERATION and len(subject) > 1
+        # "What are disjoint bases?", but not "What are the disjoint bases?".
+        is_plural = kind is QuestionKind.ENUMERATION and len(subject) > 1 and not _TERM.match(text)
         kind = QuestionKind.ENUMERATION if is_plural else QuestionKind.DEFINITION
     wants_code = _CODE.search(text) is not None
     asked, compounds = _compounded(_COMPARISON.sub(" ", _ASKED_FOR.sub(" ", text)), vocabulary)
@@ -234,6 +241,11 @@ def read_question(text: str, vocabulary: AbstractSet[str] = frozenset()) -> Ques
         sides=tuple(filter(None, stems_of_sides)),
         compounds=compounds,
     )
+
+
+def is_negated(text: str) -> bool:
+    """Tell whether a question or a heading is about what is not so; "to panic or not to panic" is about both."""
+    return NEGATION.search(_BOTH.sub("", text)) is not None
 
 
 def subject_asked_for(question: str) -> str | None:

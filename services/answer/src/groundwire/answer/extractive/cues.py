@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from itertools import dropwhile, takewhile
 
-from groundwire.answer.question import NAME_OF_CODE, VERSION_ASKED, Question, QuestionKind
+from groundwire.answer.question import DEEDS, NAME_OF_CODE, PURPOSE_ASKED, VERSION_ASKED, Question, QuestionKind
 from groundwire.kernel.facts import Fact, FactKind, names_in, read
 from groundwire.kernel.words import FUNCTION_WORDS, NEGATION, content_stems, stem, words
 
@@ -88,6 +88,12 @@ _REASON = re.compile(
     r"\b(?:because|since|due to|so that|in order|therefore|as a result|cause|reason|why|to avoid|enables?)\b",
     re.IGNORECASE,
 )
+# What something is good for.
+_GOOD_FOR = re.compile(
+    r"\b(?:used|meant|intended|designed|aims?|goals?|purpose|proposes?|allows?|lets?|helps?|provides?|responsible"
+    r"|in charge|serves?)\b|\bto (?!the\b|an?\b)[a-z]+",
+    re.IGNORECASE,
+)
 _UNDOES = re.compile(
     r"\b(?:disable[sd]?\b|disabling|deactivat|turn(?:ing)? (?:\w+ )?off\b|opt(?:ing)? out\b)", re.IGNORECASE
 )
@@ -159,6 +165,22 @@ _ASKS_FOR_CHANGES = re.compile(
     r"\d|\b(?:versions?|releases?|released|chang\w+|new|add(?:s|ed)|remov\w+|fix\w*|since|when|upgrad\w+|deprecat\w+|histor\w+)\b",
     re.IGNORECASE,
 )
+_BACK_MATTER = re.compile(
+    r"\b(?:acknowledge?ments?|thanks|credits|references|bibliography|copyright|footnotes|see also|further reading)\b",
+    re.IGNORECASE,
+)
+_NUMBER_OF_SECTION = re.compile(r"[\d.]++\s*")
+_ASKS_FOR_WRITING = re.compile(
+    r"\b(?:wr(?:ote|itten|ites?)|authors?|creat(?:ed?|ors?)|propos(?:ed?|es)|publish(?:ed)?|draft(?:ed)?|edit(?:ed|ors?)"
+    r"|introduced|made|sent|sends?|posted|submitted|issued)\b",
+    re.IGNORECASE,
+)
+_FIELDS_OF_WRITING = {
+    QuestionKind.PERSON: re.compile(r"authors?|creators?|writers?|editors?|by|from|sender", re.IGNORECASE),
+    QuestionKind.TIME: re.compile(
+        r"created|dated?|written|published|posted|sent|submitted|issued|revised", re.IGNORECASE
+    ),
+}
 _PLATITUDE = re.compile(
     r"\b(?:(?:utmost|paramount|great(?:est)?|vital|critical) importance|takes? [^.,;]{2,60} seriously"
     r"|(?:is|are) (?:\w+ly )?(?:committed|dedicated) to|strives? to)\b"
@@ -193,6 +215,15 @@ INTRODUCED_AS_TERM = 0.6
 BELOW_ITS_NAME = 0.8
 _INTRODUCED = re.compile(r"\b(?:called|named|known as|termed) (?:an? |the )?(?P<term>[^.,;:()]{2,60})")
 _ABBREVIATION = re.compile(r"[\s\"\u201d](?P<term>\([A-Z]{2,6}\))")
+_SPELLED_OUT = re.compile(r"(?:\s\(|, )(?P<term>[A-Z]{2,6})\)")
+# "This PEP introduces …", "A new type … is added".
+_PRESENTED = re.compile(
+    r"(?:this|the present) (?:[A-Z]{3}|proposal|document|paper|article|specification|standard|package|module|library"
+    r"|crate) (?:introduces|proposes|defines|describes|specifies|adds|provides|implements|presents|standardi[sz]es)"
+    r"(?: (?:to )?(?:add|introduce|define|adding|introducing|the addition of))? (?P<what>[^.,;:()]{2,80})"
+    r"|(?:an?|the) new (?P<added>[^.,;:()]{2,60}?) (?:is|are) (?:added|introduced|proposed|provided)\b",
+    re.IGNORECASE,
+)
 _WORD = re.compile(r"[^\W_]+")
 # A name of several words, and an adjective before it: "The installable IBM Watson® Assistant".
 _NAME_AT_FRONT = re.compile(r"(?:(?:The|An?) )?(?:[a-z-]+ )?(?P<name>[A-Z][\w-]*[®™]?(?: [A-Z][\w-]*[®™]?)+)")
@@ -201,7 +232,7 @@ _ABBREVIATED = re.compile(r"\b[A-Z]{1,5}\b")
 _SUBORDINATE = re.compile(
     r"(?:while|if|when(?:ever)?|although|though|because|since|unless|as|where|once)\b", re.IGNORECASE
 )
-_DOES = re.compile(r"(?!is$|was$|has$|does$)[a-z]{2,}[a-rt-z]s")
+_DOES = re.compile(r"(?!(?:is|was|has|does|requires|needs|depends|expects)$)[a-z]{2,}[a-rt-z]s")
 _ADVERB = re.compile(r"only|just|\w{3,}ly")
 _ARTICLES = frozenset({"a", "an", "the"})
 _ASIDE = re.compile(
@@ -226,13 +257,13 @@ _PRAISE = re.compile(
 )
 # "Be aware of the formulary, which is a list of medications"; the same with a dash; "Race conditions, in which …".
 _APPOSITION = re.compile(
-    r"(?:, which (?:is|are|was|were) |\u2014)(?=(?:an?|the|any) )|, in which "
+    r"(?:, which (?:is|are|was|were) |\u2014)(?=(?:an?|the|any) )|, in which |: (?=(?:it|this|that) (?:is|means) |an? )"
     r"|, which (?:involves?|means?|refers? to|consists? of|lets?|allows?) "
 )
 # "You can use the `only` option to …" tells what it does, and what it is for.
 _USED = re.compile(r"\buse (?:an? |the )?(?P<term>[^.,;:()]{2,60}?) (?:to|when|if|for)\b", re.IGNORECASE)
-_ASKS_FOR_DEEDS = re.compile(r"\bdo\W*$", re.IGNORECASE)
-_ASKS_FOR_USE = re.compile(r"\b(?:do|for)\W*$", re.IGNORECASE)
+_ASKS_FOR_DEEDS = re.compile(rf"\b(?:{DEEDS})\W*$", re.IGNORECASE)
+_ASKS_FOR_USE = re.compile(rf"\b(?:{DEEDS}|for)\W*$", re.IGNORECASE)
 # Words that say of what kind a thing is: "the match statement" for `match`, "the String type" for `String`.
 _KINDS = frozenset(
     content_stems(
@@ -279,7 +310,8 @@ def kind_match(question: Question, text: str) -> float:
     pattern = _DATED if is_past else _EVIDENCE.get(question.kind)
     if pattern is None:
         return 0.0
-    return 1.0 if pattern.search(text) else -1.0
+    is_good_for = PURPOSE_ASKED.search(question.text) is not None and _GOOD_FOR.search(text) is not None
+    return 1.0 if is_good_for or pattern.search(text) else -1.0
 
 
 def has_amount(question: Question, text: str) -> bool:
@@ -390,9 +422,31 @@ def defines(subject: AbstractSet[str], text: str, source: str) -> float:
     if is_subject and _DOES.fullmatch(first[-1]) and f" {first[-1]} " in text:
         return 0.7
     introduced = any(subject == _stems(match["term"], subject) for match in _INTRODUCED.finditer(text))
-    if introduced or sets_off(subject, source):
+    if introduced or sets_off(subject, source) or _presents(subject, text) or _spells_out(subject, text):
         return INTRODUCED_AS_TERM
     return 0.3 if subject <= {stem(word) for word in words(text)[: len(subject) + 1]} else 0.0
+
+
+def _presents(subject: AbstractSet[str], text: str) -> bool:
+    """Tell whether a text presents a subject as new: "This PEP introduces a new vectorcall protocol"."""
+    match = _PRESENTED.match(text)
+    first = content_stems(match["what"] or match["added"])[: len(subject) + _KIND_WITHIN] if match else []
+    return bool(first) and subject <= set(first)
+
+
+def _spells_out(subject: AbstractSet[str], text: str) -> bool:
+    """Tell whether a text has what an abbreviation stands for before it: "(Multiversion Concurrency Control, MVCC)".
+
+    All its letters stand there in their order, from the first of a word on (Schwartz & Hearst, 2003).
+    """
+    for match in _SPELLED_OUT.finditer(text):
+        term = match["term"].casefold()
+        if {stem(term)} == subject:
+            before = [word.casefold() for word in _WORD.findall(text, 0, match.start())[-len(term) :]]
+            first = next((place for place, word in enumerate(before) if word[0] == term[0]), len(before))
+            letters = iter("".join(before[first:]))
+            return all(letter in letters for letter in term)
+    return False
 
 
 def sets_off(subject: AbstractSet[str], source: str) -> bool:
@@ -440,6 +494,21 @@ def _stems(text: str, subject: AbstractSet[str] = frozenset()) -> set[str]:
 def is_note_of_change(question: Question, *headings: str) -> bool:
     """Tell whether one of the headings is that of release notes, which say what changed, where that is not asked."""
     return any(_OF_CHANGES.fullmatch(each) for each in headings) and not _ASKS_FOR_CHANGES.search(question.text)
+
+
+def is_back_matter(question: Question, heading: str) -> bool:
+    """Tell whether a heading is that of thanks, sources or rights, which is not what a question asks for."""
+    number = _NUMBER_OF_SECTION.match(heading)
+    is_back_matter = _BACK_MATTER.fullmatch(heading, number.end() if number else 0) is not None
+    return is_back_matter and _BACK_MATTER.search(question.text) is None
+
+
+def says_who_or_when_written(question: Question, field: str) -> bool:
+    """Tell whether a field of a head, such as `Author` or `Created`, has who wrote a text, or when, as is asked."""
+    pattern = _FIELDS_OF_WRITING.get(question.kind)
+    return pattern is not None and bool(
+        pattern.fullmatch(field.strip(" :")) and _ASKS_FOR_WRITING.search(question.text)
+    )
 
 
 def is_step(text: str) -> bool:

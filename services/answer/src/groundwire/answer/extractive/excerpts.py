@@ -424,6 +424,11 @@ class _Reader:
             return  # the colons that announce code, behind the sentence that says what it shows
         if text.endswith(";") and ("=" in text or "|" in text):
             return  # code that a page of HTML has as a paragraph: `PRAGMA cache_size = pages;`
+        # Before all else, because the last field of a head may be empty: `Post-History:`.
+        if fields := list(self._fields(item)):
+            self._antecedent = self._lead_in = None
+            yield from fields
+            return
         before = self._antecedent
         if text.endswith(":") or self._before_code(index + 1) is item:
             self._lead_in = item
@@ -433,10 +438,6 @@ class _Reader:
             text, end = f"{text[:-1]}.", end - 1
         else:
             self._antecedent = self._lead_in = None
-        fields = list(self._fields(item, end))
-        yield from fields
-        if fields:
-            return
         is_short = len(words(text)) < LABEL_WORDS and not self._is_record  # memories are typed without a full stop
         if not ends_sentence(text) and (is_short or self._repeats_title(item)):
             return  # a heading that nothing marks as one, a cell of a table, a job title
@@ -461,9 +462,9 @@ class _Reader:
         is_line = item.begins_block and item.ends_block and len(said) <= len(title) + _NUMBER_WORDS
         return bool(title) and is_line and set(title) <= set(said)
 
-    def _fields(self, item: Sentence, end: int) -> Iterator[Excerpt]:
+    def _fields(self, item: Sentence) -> Iterator[Excerpt]:
         """Yield the fields that a paragraph consists of: of the head of a document, of a list of them, or one alone."""
-        kind = BlockKind.LIST_ITEM
+        kind, end = BlockKind.LIST_ITEM, item.end
         fields = [each.span() for each in _FIELD.finditer(self._content, item.start, end)]
         is_rst = self.passage.markup is Markup.RST
         listed = [each.span() for each in _RST_FIELD.finditer(self._content, item.start, end)] if is_rst else []

@@ -17,11 +17,13 @@ from groundwire.answer.extractive.cues import (
     definition_match,
     has_amount,
     is_announcement,
+    is_back_matter,
     is_name_of,
     is_note_of_change,
     is_step,
     is_tip,
     kind_match,
+    says_who_or_when_written,
     undoes,
 )
 from groundwire.answer.extractive.excerpts import MIN_WORDS, Excerpt
@@ -43,6 +45,7 @@ from groundwire.answer.question import (
     Question,
     QuestionKind,
     exact_words,
+    is_negated,
     keywords,
     without_names_of_code,
 )
@@ -81,6 +84,8 @@ class Scored:
         answer. What something is, another sentence may say better, and who, when or how many stands anywhere.
         """
         headed = min(1.0, max(0.0, (similarity - UNLIKE_HEADING) / (LIKE_HEADING - UNLIKE_HEADING)))
+        if is_negated(self.excerpt.heading) and not question.is_negated:
+            headed = 0.0  # "Why not a compiler?" says nothing of why there is one
         opens = self.excerpt.opens and question.kind not in {QuestionKind.DEFINITION, *_FACT_KINDS}
         return replace(self, headed=headed, score=self.score + headed * (RANKING.headed + RANKING.opens * opens))
 
@@ -260,6 +265,10 @@ def _parts(
     is_below_name = excerpt.opens and is_named_above and is_told
     if is_below_name:
         definition = max(definition, BELOW_ITS_NAME)
+    elif len(question.subject) > 1 and set(question.subject) <= question.stems_of(path):
+        # "Partitioning refers to …", in a section on table partitioning.
+        of_head = definition_match(replace(question, subject=question.subject[-1:]), excerpt.text, "")
+        definition = max(definition, min(of_head, BELOW_ITS_NAME))
     page = _MANUAL_PAGE.fullmatch(excerpt.text) if excerpt.heading.casefold() == "name" else None
     if page and is_name_of(page["name"], set(question.subject)):
         definition = 1.0
@@ -292,6 +301,7 @@ def _parts(
         "joined": float(excerpt.is_joined),
         "announcement": float(is_announcement(excerpt.text) and not (excerpt.is_whole or _is_named(question, passage))),
         "note_of_change": float(is_note_of_change(question, excerpt.heading, passage.section_heading, passage.chapter)),
+        "back_matter": float(is_back_matter(question, excerpt.heading)),
         "tip": float(question.kind in _ASKS_WHAT_IS_SO and is_tip(excerpt.text)),
         "undoing": float(is_how and undoes(question, excerpt.heading, told)),
         "unmet_negation": _unmet_negation(question, excerpt),
@@ -361,6 +371,11 @@ def _has_asked_cell(question: Question, row: str) -> bool:
     return 0 < len(asked) < len(question.stems) and any(asked <= set(column) for column in columns)
 
 
+def _has_number(text: str, number: str) -> bool:
+    """Tell whether a text has a number: "Python 3.0" has that of "Python 3"."""
+    return any(each == number or each.startswith(f"{number}.") for each in _DIGITS.findall(text))
+
+
 def score_excerpts(question: Question, excerpts: Sequence[Excerpt], similarities: Sequence[float]) -> list[Scored]:
     """Return the excerpts with their scores, in the order given.
 
@@ -401,7 +416,8 @@ def answers_as_field(question: Question, excerpt: Excerpt) -> bool:
         return False
     asked = set(question.stems)
     name, _, value = excerpt.text.removeprefix(f"{excerpt.heading}: ").partition(":")
-    named = set(content_stems(name))
+    name_stems = content_stems(name)
+    named = set(name_stems)
     # `Python-Version` is not the OpenSSL version.
     is_of_another = len(named) > 1 and any(
         fact.kind is FactKind.NAME
@@ -412,9 +428,8 @@ def answers_as_field(question: Question, excerpt: Excerpt) -> bool:
     # `'session'` is news about SESSION_COOKIE_NAME.
     said = content_stems(without_names_of_code(question.text))
     tells_more = not set(said).issuperset(content_stems(value))
-    is_asked = not asked.isdisjoint(named) or (
-        question.kind in {QuestionKind.TIME, QuestionKind.PERSON} and kind_match(question, excerpt.text) > 0
-    )
+    # `Python-Version` tells a version. `Author` and `Created` tell who wrote a text, and when, not who did what.
+    is_asked = bool(named) and (name_stems[-1] in asked or says_who_or_when_written(question, name))
     return tells_more and is_asked and not is_of_another and {word for word in asked if word.isdigit()} <= excerpt.stems
 
 
@@ -526,7 +541,7 @@ class Support:
             "defines": float(bool(question.subject) and item.definition >= INTRODUCED_AS_TERM),
             "undefined": float(self._is_undefined),
             "missing_number": float(any(fact.kind is not FactKind.NAME for fact in missing)),
-            "other_number": float(not self._named_by.issubset(_DIGITS.findall(near))),
+            "other_number": float(not all(_has_number(near, each) for each in self._named_by)),
             "dated": float(bool(self._dates) and self._dates <= {fact.values for fact in read(text).facts}),
             "missing_name": float(lacks_identifier or unnamed),
             "missing_negation": float(question.is_negated and not NEGATION.search(around)),

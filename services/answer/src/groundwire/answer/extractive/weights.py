@@ -35,6 +35,7 @@ class RankingWeights:
     leaning: float = -0.1
     announcement: float = -0.2
     note_of_change: float = -0.3
+    back_matter: float = -0.3
     unmet_negation: float = -0.2
     undoing: float = -0.15
     unasked_label: float = -0.2
