@@ -11,7 +11,7 @@ from pathlib import Path
 
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError, refuse
 
-_SUFFIXES = ".csv .docx .epub .htm .html .jsonl .markdown .md .ndjson .pdf .rst .text .tsv .txt .xhtml"
+_SUFFIXES = ".csv .docx .eml .epub .htm .html .ipynb .jsonl .markdown .md .ndjson .pdf .rst .text .tsv .txt .xhtml"
 SUFFIXES = frozenset(_SUFFIXES.split())
 """Files that are taken from a folder whatever is in them; a file that is named itself is always taken."""
 # What a saved page brings with it to be shown by, a drawing, and a document of a word processor: text as it is written
