@@ -170,6 +170,14 @@ def test_a_folder_that_grows_or_changes_gives_no_warning(server: ServerProcess, 
     ]
 
 
+def test_short_chunks_are_told_to_those_who_set_their_size(server: ServerProcess, folder: Path) -> None:
+    (folder / "short.md").write_text("# A\n\nShort.\n\n# B\n\nAlso short.\n", encoding="utf-8")
+    for given in ([], ["--plan"]):
+        assert not any(file["warnings"] for file in run(server, str(folder), *given)["files"])
+    sized = run(server, str(folder / "short.md"), "--minimum-size", "25")["files"][0]
+    assert "shorter than the minimum" in sized["warnings"][0]
+
+
 def test_folders_with_prefixes_are_kept_and_mirrored_apart(server: ServerProcess, folder: Path) -> None:
     other = _of_another_project(folder)
     run(server, str(folder), "--prefix", "one")

@@ -1,7 +1,7 @@
 """`groundwire ingest`: put files and folders into a collection, or say what that would do."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
@@ -14,6 +14,7 @@ import click
 from groundwire.api.common.v1.document_pb2 import DocumentFields, DocumentReference
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.ingest.v1.collection_pb2 import Chunker, ChunkingPolicy
+from groundwire.api.ingest.v1.ingest_result_pb2 import INGEST_WARNING_KIND_CHUNK_UNDERSIZED, IngestWarning
 from groundwire.cli.connection import connect, unreachable
 from groundwire.cli.fields import assign, merged_fields, read_metadata_file
 from groundwire.cli.messages import shown_name
@@ -566,7 +567,7 @@ class IngestRun:
             file.source_uri,
             shown_name(result, "outcome"),
             {"chunks": result.counts.chunk_count, "embedded": result.counts.embedded_count},
-            warnings=tuple(warning.message for warning in result.warnings),
+            warnings=self._useful(result.warnings),
             document_id=result.document.document_id,
         )
 
@@ -585,9 +586,14 @@ class IngestRun:
                 "embedded": plan.embedded_count,
                 "tokens": plan.embedded_token_count,
             },
-            warnings=tuple(warning.message for warning in plan.warnings),
+            warnings=self._useful(plan.warnings),
             document_id=plan.current.document_id,
         )
+
+    def _useful(self, warnings: Iterable[IngestWarning]) -> tuple[str, ...]:
+        """Return the warnings of a file, of short chunks only where the run sets the rules that make them."""
+        is_own = self.options.chunking is not None
+        return tuple(each.message for each in warnings if is_own or each.kind != INGEST_WARNING_KIND_CHUNK_UNDERSIZED)
 
     def _missing(self) -> list[MissingDocument]:
         """Return the documents that came from below the roots and have no file there any more, by source."""
