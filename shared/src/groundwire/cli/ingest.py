@@ -439,7 +439,7 @@ class IngestRun:
             AlreadyExistsError: the collection exists with another profile.
             StoppedRun: it ended before its end; what was done until then is printed.
         """
-        stored = self.client.collection(self.collection).create(profile=profile).document_count
+        before = self.client.collection(self.collection).create(profile=profile)
         try:
             outcomes = self._for_each(self.sources.files, self._ingest_file)
         except StoppedRun as stopped:
@@ -447,7 +447,7 @@ class IngestRun:
                 self._report(stopped.done, [])
             raise
         if not self.prefix:
-            outcomes = warned_of_clashes(outcomes, stored)
+            outcomes = warned_of_clashes(outcomes, before.document_count - before.record_count)
         # After the ingest, so that an interrupted run deletes nothing.
         missing = self._missing()
         if not missing:
@@ -479,7 +479,7 @@ class IngestRun:
         info.check_profile(profile)
         plans = self._for_each(self.sources.files, self._plan_file)
         if not self.prefix:
-            plans = warned_of_clashes(plans, info.document_count)
+            plans = warned_of_clashes(plans, info.document_count - info.record_count)
         missing = self._missing()
         gone = {document["document_id"] for document in missing}
         # A file that is another name of a document to be deleted, as after a renaming, is made anew: vectors go with
