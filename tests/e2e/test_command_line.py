@@ -635,9 +635,11 @@ def test_answer_alone_has_to_know_where_to_search() -> None:
 
 def test_an_unknown_variable_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GROUNDWIRE_LISTN", "127.0.0.1:1")
+    monkeypatch.setenv("GROUNDWIRE_X_Y_Z", "1")
     done = groundwire("config", "show")
     assert done.returncode == 2
-    assert "GROUNDWIRE_LISTN" in done.stderr
+    assert "GROUNDWIRE_LISTN: is not a setting; did you mean GROUNDWIRE_LISTEN?" in done.stderr
+    assert "GROUNDWIRE_X_Y_Z: is not a setting\n" in done.stderr
 
 
 def test_config_shows_every_setting() -> None:
