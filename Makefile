@@ -64,7 +64,7 @@ $(LIGHT)/.installed: pyproject.toml constraints.txt
 	$(LIGHT)/bin/python -m compileall -q -j 0 protos/gen shared/src services
 	touch $@
 
-demo: $(RUN)/.installed ## Ask a question about Markdown documents: make demo DOCS=folder Q="…"
+demo: $(RUN)/.installed ## Ask a question about documents: make demo DOCS=folder Q="…"
 	$(RUN)/bin/python scripts/demo.py --docs "$(DOCS)" --question "$(Q)"
 
 # Its package names others that the file of the model does not need.

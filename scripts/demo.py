@@ -25,7 +25,7 @@ PATIENCE = {
 def main() -> int:
     """Return 0 when the answer came and all its citations verified."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--docs", type=Path, required=True, help="folder of Markdown files")
+    parser.add_argument("--docs", type=Path, required=True, help="folder of documents")
     parser.add_argument("--question", required=True)
     parser.add_argument("--chat-model", action="store_true", help="let a small chat model write the answer")
     options = parser.parse_args()

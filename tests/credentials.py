@@ -125,22 +125,25 @@ class Authority:
         self.path = folder / f"{name}.ca.pem"
         self.path.write_bytes(self._certificate(self._name, self._key, is_authority=True))
 
-    def issue(self, subject: str, name: str = "") -> tuple[Path, Path]:
-        """Write a certificate and its key, and return their paths; a name again writes over them."""
+    def issue(self, subject: str, name: str = "", hours: int = 24 * 60) -> tuple[Path, Path]:
+        """Write a certificate for some hours and its key, and return their paths; a name again writes over them."""
         key = ec.generate_private_key(ec.SECP256R1())
-        certificate = self._certificate(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, subject)]), key)
+        named = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, subject)])
+        certificate = self._certificate(named, key, hours=hours)
         paths = self._folder / f"{name or subject}.pem", self._folder / f"{name or subject}.key"
         pem = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         paths[0].write_bytes(certificate)
         paths[1].write_bytes(key.private_bytes(*pem))
         return paths
 
-    def _certificate(self, subject: x509.Name, key: ec.EllipticCurvePrivateKey, *, is_authority: bool = False) -> bytes:
+    def _certificate(
+        self, subject: x509.Name, key: ec.EllipticCurvePrivateKey, *, hours: int = 48, is_authority: bool = False
+    ) -> bytes:
         now = datetime.now(UTC)
         names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
         builder = x509.CertificateBuilder().subject_name(subject).issuer_name(self._name).public_key(key.public_key())
         builder = builder.serial_number(x509.random_serial_number()).not_valid_before(now - timedelta(days=1))
-        builder = builder.not_valid_after(now + timedelta(days=2))
+        builder = builder.not_valid_after(now + timedelta(hours=hours))
         builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
         builder = builder.add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
         return builder.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)

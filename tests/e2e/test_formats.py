@@ -46,6 +46,8 @@ FORMATS = {
     "f.rst": "rst",
     "g.csv": "csv",
     "h.jsonl": "jsonl",
+    "i.ipynb": "markdown",
+    "j.eml": "text",
 }
 FAILURES = {
     "bomb.docx": "DOCUMENT_LIMIT",
@@ -87,6 +89,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "f.rst": b"Lakes\n=====\n\nPike hunt in lakes.\n",
         "g.csv": b"bird,food\nheron,fish\nswan,plants\n",
         "h.jsonl": b'{"bird": "kingfisher", "food": "minnows"}\n',
+        "i.ipynb": b'{"cells": [{"cell_type": "markdown", "source": ["# Frogs\\n", "Toads walk."]}], "metadata": {}}',
+        "j.eml": b"From: Ann <ann@example.org>\nSubject: Bitterns\n\nBitterns boom in spring.\n",
         "bomb.docx": make_zip({"word/document.xml": b" " * (8 << 20)}),
         "broken.csv": b'a,b\n1,"2\n',
         "cut.docx": make_docx("Text.")[:900],

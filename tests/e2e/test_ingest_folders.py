@@ -137,3 +137,56 @@ def test_a_failed_file_does_not_keep_missing_ones(server: ServerProcess, folder:
     done = run(server, str(folder), "--delete-missing", "--yes", code=1)
     assert [document["source"] for document in done["deleted"]] == ["a.md"]
     assert sources(server) == ["b.md", "deep/c.md"]
+
+
+def _of_another_project(folder: Path) -> Path:
+    other = folder.parent / "other"
+    other.mkdir()
+    (other / "a.md").write_text("# Another\n\nAnother a.md speaks of oaks.\n", encoding="utf-8")
+    (other / "d.md").write_text("# d.md\n\nThe text of d.md speaks of elms.\n", encoding="utf-8")
+    return other
+
+
+def test_a_file_that_replaces_one_of_another_folder_is_named(server: ServerProcess, folder: Path) -> None:
+    other = _of_another_project(folder)
+    run(server, str(folder))
+    for given in (["--plan"], []):
+        warnings = {file["source"]: file["warnings"] for file in run(server, str(other), *given)["files"]}
+        assert warnings["d.md"] == []
+        (warning,) = warnings["a.md"]
+        assert "--prefix" in warning
+    shown = groundwire("ingest", str(folder), "-c", COLLECTION, "--plan", address=server.address)
+    assert shown.stderr == "", "most files of this folder are in the collection"
+
+
+def test_a_folder_that_grows_or_changes_gives_no_warning(server: ServerProcess, folder: Path) -> None:
+    run(server, str(folder), "--include", "a.md")
+    (folder / "a.md").write_text("# a.md\n\nOther words.\n", encoding="utf-8")
+    grown = run(server, str(folder))
+    assert [(file["outcome"], file["warnings"]) for file in grown["files"]] == [
+        ("replaced", []),
+        ("created", []),
+        ("created", []),
+    ]
+
+
+def test_short_chunks_are_told_to_those_who_set_their_size(server: ServerProcess, folder: Path) -> None:
+    (folder / "short.md").write_text("# A\n\nShort.\n\n# B\n\nAlso short.\n", encoding="utf-8")
+    for given in ([], ["--plan"]):
+        assert not any(file["warnings"] for file in run(server, str(folder), *given)["files"])
+    sized = run(server, str(folder / "short.md"), "--minimum-size", "25")["files"][0]
+    assert "shorter than the minimum" in sized["warnings"][0]
+
+
+def test_folders_with_prefixes_are_kept_and_mirrored_apart(server: ServerProcess, folder: Path) -> None:
+    other = _of_another_project(folder)
+    run(server, str(folder), "--prefix", "one")
+    run(server, str(other), "--prefix", "two")
+    both = ["one/a.md", "one/b.md", "one/deep/c.md", "two/a.md", "two/d.md"]
+    assert sources(server) == both
+    (other / "d.md").unlink()
+    done = run(server, str(other), "--prefix", "two", "--delete-missing", "--yes")
+    assert [document["source"] for document in done["deleted"]] == ["two/d.md"]
+    assert sources(server) == both[:-1]
+    again = run(server, str(folder), "--prefix", "one", "--include", "*/a.md", "--delete-missing", "--yes")
+    assert (again["totals"]["unchanged"], again["deleted"]) == (1, []), "files that are only left out are there"

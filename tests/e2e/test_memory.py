@@ -108,6 +108,29 @@ def test_a_memory_from_the_shell(server: ServerProcess) -> None:
     assert listed("--deleted") == [sky]
 
 
+def test_records_are_counted_apart_from_documents(server: ServerProcess) -> None:
+    counted = ("-c", "counted")
+    run(server, "memory", "add", "The sky is blue.", *counted)
+    persona = ("--type", "persona", "--set", "version=1", "--set", "topic=style")
+    run(server, "memory", "add", "Be brief.", *persona, *counted)
+    with GroundwireClient(server.address) as client:
+        client.collection("counted").ingest_text("# Sky\n\nThe sky is blue.", source="sky.md")
+
+    def row(*arguments: str) -> dict[str, str]:
+        lines = groundwire(*arguments, address=server.address).stdout.splitlines()
+        (values,) = (line.split() for line in lines if line.startswith("counted "))
+        return dict(zip(lines[0].split(), values, strict=False))
+
+    for command in (["stats"], ["collections", "list"]):
+        found = row(*command)
+        assert (found["documents"], found["records"], found["chunks"]) == ("1", "2", "3")
+    shown = groundwire("stats", *counted, address=server.address).stdout
+    assert [line.split(maxsplit=1)[1] for line in shown.splitlines()[1:3]] == ["1", "memory 1, persona 1"]
+    shown = groundwire("collections", "get", "counted", address=server.address).stdout
+    counts = dict(line.split() for line in shown.splitlines() if line.startswith(("document_count", "record_count")))
+    assert counts == {"document_count": "1", "record_count": "2"}
+
+
 def test_a_suggested_contradiction_is_dismissed_from_the_shell(server: ServerProcess) -> None:
     shell = ("-c", "suggested")
     old, new = (

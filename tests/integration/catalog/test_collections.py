@@ -59,11 +59,11 @@ def test_pages_go_through_all_names_in_order(catalog: Catalog) -> None:
 
 @pytest.mark.requirement("S1-08")
 def test_counts_add_up_by_format_project_and_model(catalog: Catalog, docs: Collection) -> None:
-    assert catalog.collections.counts(TENANT, "docs") == CollectionCounts(0, 0, 0)
+    assert catalog.collections.counts(TENANT, "docs") == CollectionCounts(0, 0, 0, 0)
     catalog.put(docs, make_draft("one", "two", fields=DocumentFields(project="p")))
     catalog.put(docs, make_draft("three", source="b"))
     catalog.begin(docs, make_draft("pending", source="c"))
-    assert catalog.collections.counts(TENANT, "docs") == CollectionCounts(documents=2, chunks=3, total_chars=12)
+    assert catalog.collections.counts(TENANT, "docs") == CollectionCounts(2, 0, 3, 12)
     figures = catalog.collections.statistics(TENANT, "docs")
     assert (figures.documents, figures.chunks, figures.total_chars) == (2, 3, 12)
     assert figures.by_format == {"markdown": 2}

@@ -328,8 +328,15 @@ def test_a_summary_is_of_the_system(keeping: Keeping) -> None:
 @pytest.mark.requirement("S0-04")
 def test_one_collection_holds_all_types(keeping: Keeping) -> None:
     keeping.put(*one_of_each())
+    keeping.client.ingest_document(collection=keeping.collection, source_uri="a.md", text="# A\n\nNo record.")
     (stats,) = keeping.client.list_stats(collection=keeping.collection).stats
-    assert stats.document_count == 5
+    assert stats.document_count == 6
+    types = ("faq", "memory", "persona", "summary", "turn")
+    assert {each.key: each.count for each in stats.by_record_type} == dict.fromkeys(types, 1)
+    assert {each.key: each.count for each in stats.by_format} == {"markdown": 1}
+    assert {each.key: each.count for each in stats.by_project} == {"": 1}
+    found = keeping.client.get_collection(collection=keeping.collection).collection
+    assert (found.document_count, found.record_count) == (6, 5)
 
 
 def test_documents_and_records_leave_each_other_alone(keeping: Keeping) -> None:

@@ -274,6 +274,16 @@ async def test_new_connections_get_the_certificate_that_is_in_the_file(tmp_path:
                 await library_grpc.LibraryServiceStub(plain).GetDocument(REQUEST, timeout=5)
 
 
+@pytest.mark.parametrize(("hours", "told"), [(-1, "expired at 20"), (6 * 24, "expires at 20"), (8 * 24, "")])
+async def test_a_certificate_that_has_expired_or_soon_will_is_named_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, hours: int, told: str
+) -> None:
+    files = Authority(tmp_path, "ours").issue("server", hours=hours)
+    async with serving(fake_ingest(), tls=TlsFiles(*files)):
+        warnings = [each.getMessage() for each in caplog.records if each.name == "groundwire.rpc.tls"]
+    assert [f"{files[0]} {told}" in warning for warning in warnings] == [True] * bool(told)
+
+
 async def test_a_client_certificate_of_the_authority_is_a_credential(tmp_path: Path) -> None:
     ours, theirs = Authority(tmp_path, "ours"), Authority(tmp_path, "theirs")
     options = tls(ours, ours.issue("server"), ours.path)

@@ -1,6 +1,6 @@
 import pytest
 
-from groundwire.cli.ingest import FileOutcome, run_json, show_ingest, show_skipped
+from groundwire.cli.ingest import FileOutcome, run_json, show_ingest, show_skipped, show_warnings
 from groundwire.cli.source_files import SkippedFile, SkipReason
 
 OUTCOMES = [
@@ -41,7 +41,7 @@ def test_each_failed_file_is_named_with_its_reason(capsys: pytest.CaptureFixture
 
 def test_a_warning_of_many_files_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     short = ("chunks are short",)
-    show_ingest(run_json([FileOutcome(name, "created", warnings=short) for name in ("a.md", "b.md", "c.md")], []))
+    show_warnings(run_json([FileOutcome(name, "created", warnings=short) for name in ("a.md", "b.md", "c.md")], []))
     assert capsys.readouterr().err == "warning chunks are short (3 files, a.md the first)\n"
 
 

@@ -34,7 +34,7 @@ def test_only_relative_paths_come_from_a_folder(tmp_path: Path, source: str, is_
 def run(*, may_delete: bool) -> IngestRun:
     client = cast("GroundwireClient", None)
     options = FileOptions()
-    return IngestRun(client, "c", SourceFiles(), [], options, 1, may_delete=may_delete, verbose=False)
+    return IngestRun(client, "c", SourceFiles(), [], "", options, 1, may_delete=may_delete, verbose=False)
 
 
 @pytest.mark.parametrize("answer", [True, False])

@@ -36,7 +36,10 @@ def test_a_file_that_is_not_text_is_refused(monkeypatch: pytest.MonkeyPatch, tmp
 
 def test_a_file_whose_name_is_no_setting_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "GROUNDWIRE_TOKN_KEY").write_text("secret")
-    assert refused(monkeypatch, tmp_path) == "GROUNDWIRE_TOKN_KEY: is not a setting"
+    assert (
+        refused(monkeypatch, tmp_path)
+        == "GROUNDWIRE_TOKN_KEY: is not a setting; did you mean GROUNDWIRE_TOKEN_KEY or GROUNDWIRE_TOKEN_FILE?"
+    )
 
 
 def test_other_files_and_an_unset_folder_do_not_count(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -56,9 +56,15 @@ def test_two_files_with_one_source_are_refused_naming_both(
 ) -> None:
     other = tmp_path_factory.mktemp("other") / "b.md"
     other.write_text("another text")
-    advice = r"stored as 'b.md', as .*b.md would: ingest the folder of both, /.* --include"
+    advice = r"stored as 'b.md', as .*b.md would: ingest each with a --prefix .* folder of both, /.* --include"
     with pytest.raises(InvalidRequestError, match=advice):
         find_source_files([folder, other])
+
+
+@pytest.mark.parametrize("prefix", ["alpha", "alpha/"])
+def test_a_prefix_stands_before_every_source(folder: Path, prefix: str) -> None:
+    found = sources(find_source_files([folder / "deep", folder / "b.md"], prefix))
+    assert found == ["alpha/b.md", "alpha/er/c.rst"]
 
 
 def test_every_missing_path_is_named(folder: Path) -> None:

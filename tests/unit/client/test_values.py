@@ -164,6 +164,13 @@ def test_one_question_or_record_is_no_list_of_them() -> None:
             client.collection("x").put_records(cast("Any", {"record_type": "memory", "text": "x"}))
 
 
+@pytest.mark.parametrize("given", ["The moon.", "", {"answer": "The moon."}, ["The moon."], None, 5])
+def test_what_is_neither_answer_nor_citations_cannot_be_verified(given: Any) -> None:
+    told = rf"an Answer or a list of Citation, not {type(given).__name__}; `ground_text`"
+    with GroundwireClient("127.0.0.1:1") as client, pytest.raises(TypeError, match=told):
+        client.verify(given)
+
+
 def test_one_path_is_no_list_of_paths() -> None:
     with GroundwireClient("127.0.0.1:1") as client, pytest.raises(InvalidRequestError, match="a list of paths"):
         client.collection("handbook").ingest_many("spans.md")

@@ -25,7 +25,7 @@ from groundwire.catalog.rows import (
     to_collection,
     visible_generation_keys,
 )
-from groundwire.catalog.schema import chunks, collections, documents
+from groundwire.catalog.schema import chunks, collections, documents, records
 from groundwire.kernel.collection import Collection, CollectionSettings
 from groundwire.kernel.errors import AlreadyExistsError, CollectionNotFoundError, ConflictError, PreconditionError
 from groundwire.kernel.exactly_once import Receipt
@@ -38,9 +38,13 @@ _POSITION = select(collections.c.uid, POSITION_NOW).where(
 
 @dataclass(frozen=True, slots=True)
 class CollectionCounts:
-    """How much is live in a collection; chunks that stand for whole sections and documents are not counted."""
+    """How much is live in a collection; chunks that stand for whole sections and documents are not counted.
+
+    `records` are those of the documents that are records.
+    """
 
     documents: int
+    records: int
     chunks: int
     total_chars: int
 
@@ -57,8 +61,9 @@ class CollectionPosition:
 class CollectionStatistics:
     """Figures of what is live; the mappings count documents by value, `by_model` chunks.
 
-    `by_project` has those without a project under the empty key. `overlap_share` is the share of the chunks' code
-    points that are in the chunk before as well, in [0, 1].
+    Records count as documents, but in `by_record_type` alone of the mappings. `by_project` has those without a project
+    under the empty key. `overlap_share` is the share of the chunks' code points that are in the chunk before as well,
+    in [0, 1].
     """
 
     collection: Collection
@@ -67,6 +72,7 @@ class CollectionStatistics:
     total_chars: int
     by_format: Mapping[str, int]
     by_project: Mapping[str, int]
+    by_record_type: Mapping[str, int]
     by_model: Mapping[str, int]
     overlap_share: float
 
@@ -200,7 +206,7 @@ class Collections(Aggregate):
         sums = (func.sum(documents.c.chunk_count), func.sum(documents.c.total_chars))
         with self._database.read() as connection:
             key = collection_key(connection, tenant, name)
-            statement = select(func.count(), *(func.coalesce(each, 0) for each in sums))
+            statement = select(func.count(), func.count(documents.c.record), *(func.coalesce(each, 0) for each in sums))
             row = connection.execute(statement.where(documents.c.collection_key == key, IS_VISIBLE)).one()
         return CollectionCounts(*map(int, row))
 
@@ -209,9 +215,13 @@ class Collections(Aggregate):
         with self._database.read() as connection:
             collection = require_collection(connection, tenant, name)
             key = key_of(collection)
-            groups = (documents.c.doc_type, func.coalesce(documents.c.project, ""))
+            groups = (documents.c.doc_type, func.coalesce(documents.c.project, ""), records.c.record_type)
             sums = (func.count(), func.sum(documents.c.total_chars))
-            of_documents = select(*groups, *sums).where(documents.c.collection_key == key, IS_VISIBLE)
+            of_documents = (
+                select(*groups, *sums)
+                .join_from(documents, records, records.c.document_key == documents.c.document_key, isouter=True)
+                .where(documents.c.collection_key == key, IS_VISIBLE)
+            )
             rows = connection.execute(of_documents.group_by(*groups)).all()
             lengths = (func.sum(chunks.c.overlap_prev_chars), func.sum(chunks.c.char_end - chunks.c.char_start))
             # Chunks that stand for whole sections and documents are counted nowhere.
@@ -219,13 +229,15 @@ class Collections(Aggregate):
             by_model = select(chunks.c.embedding_model, func.count(), *lengths).where(*of_chunks)
             models = connection.execute(by_model.group_by(chunks.c.embedding_model)).all()
         length = sum(row[3] for row in models)
+        own = [row for row in rows if row[2] is None]
         return CollectionStatistics(
             collection=collection,
-            documents=sum(row[2] for row in rows),
+            documents=sum(row[3] for row in rows),
             chunks=sum(row[1] for row in models),
-            total_chars=sum(row[3] for row in rows),
-            by_format=_documents_by(rows, 0),
-            by_project=_documents_by(rows, 1),
+            total_chars=sum(row[4] for row in rows),
+            by_format=_documents_by(own, 0),
+            by_project=_documents_by(own, 1),
+            by_record_type=_documents_by([row for row in rows if row[2] is not None], 2),
             by_model={row[0]: row[1] for row in models},
             overlap_share=sum(row[2] for row in models) / length if length else 0.0,
         )
@@ -239,5 +251,5 @@ def _refuse_other_etag(found: Collection, etag: str) -> None:
 def _documents_by(rows: Sequence[Sequence[Any]], group: int) -> dict[Any, int]:
     totals: Counter[Any] = Counter()
     for row in rows:
-        totals[row[group]] += row[2]
+        totals[row[group]] += row[3]
     return dict(totals)

@@ -20,7 +20,7 @@ from groundwire.cli.options import (
 from groundwire.cli.output import confirm, counted, print_fields, print_line, print_list, printed_as_json
 from groundwire.kernel.errors import PreconditionError
 
-_COLUMNS = ("collection", "profile", "documents", "chunks", "characters", "model")
+_COLUMNS = ("collection", "profile", "documents", "records", "chunks", "characters", "model")
 
 app = click.Group("collections", help="List, show, create, change and delete collections.")
 name_argument = click.argument("name", metavar="NAME", help="Name of the collection.")
@@ -36,7 +36,8 @@ def list_collections() -> None:
         (
             each.name,
             shown_name(each, "profile"),
-            each.document_count,
+            each.document_count - each.record_count,
+            each.record_count,
             each.chunk_count,
             each.total_chars,
             each.embedding.model_name.rpartition("/")[2],  # without who published it
@@ -94,6 +95,7 @@ def _show(collection: collection_pb2.Collection) -> None:
     if printed_as_json(collection):
         return
     fields = message_json(collection, short_names=True)
+    fields["document_count"] -= fields["record_count"]
     settings = fields.pop("settings")
     # That a profile has no model of its own says nothing, and "no" would read as if another embedder was used.
     if not collection.uses_default_embedder:
@@ -114,8 +116,10 @@ def delete_collection(name: str, force: bool, yes: bool) -> None:
     check_consent("collections delete", given=yes)
     with connect() as client:
         if not yes:
-            count = client.get_collection(collection=name).collection.document_count
-            confirm(f"Delete {name!r} with {counted(count, 'document')} for good?", abort=True)
+            found = client.get_collection(collection=name).collection
+            what = counted(found.document_count - found.record_count, "document")
+            what += f" and {counted(found.record_count, 'record')}" if found.record_count else ""
+            confirm(f"Delete {name!r} with {what} for good?", abort=True)
         try:
             receipt = client.delete_collection(collection=name, force=force).receipt
         except PreconditionError as refusal:

@@ -1,7 +1,7 @@
 """`groundwire ingest`: put files and folders into a collection, or say what that would do."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
@@ -14,6 +14,7 @@ import click
 from groundwire.api.common.v1.document_pb2 import DocumentFields, DocumentReference
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.ingest.v1.collection_pb2 import Chunker, ChunkingPolicy
+from groundwire.api.ingest.v1.ingest_result_pb2 import INGEST_WARNING_KIND_CHUNK_UNDERSIZED, IngestWarning
 from groundwire.cli.connection import connect, unreachable
 from groundwire.cli.fields import assign, merged_fields, read_metadata_file
 from groundwire.cli.messages import shown_name
@@ -27,6 +28,7 @@ from groundwire.cli.options import (
     is_json,
     server_options,
     set_option,
+    text_option,
     yes_option,
 )
 from groundwire.cli.output import ProgressBar, confirm, counted, print_line, print_table, printed_as_json
@@ -39,6 +41,7 @@ from groundwire.cli.source_files import (
     check_sources,
     find_source_files,
     is_missing,
+    source_start,
 )
 from groundwire.client import GroundwireClient
 from groundwire.client.uploads import UNARY_BYTES
@@ -68,6 +71,11 @@ _HINTS = {
     SkipReason.SPECIAL: _LIST_THEM,
 }
 _NAMED_ENDINGS = 6
+
+_CLASH = (
+    "has the source of a document with other content, while most files of this run are new; if that document comes "
+    "from another folder, ingest each folder with a --prefix of its own"
+)
 
 MissingDocument: TypeAlias = dict[str, Any]
 """A document whose file is gone, as `--json` prints it: `source`, `document_id` and `chunks`."""
@@ -133,9 +141,25 @@ def run_json(
     }
 
 
-def show_ingest(report: dict[str, Any]) -> None:
-    """Print the totals, and each failed file with its reason to the error stream."""
-    # One line for a warning of many files, so that failures stay in sight.
+def warned_of_clashes(outcomes: Sequence[FileOutcome], stored: int) -> list[FileOutcome]:
+    """Return the outcomes of a run, with a warning where a file seems to have replaced one of another folder.
+
+    Nothing says which folder a document came from, and the same folder may lie elsewhere on another machine. But a
+    folder that was ingested before has most of its files in the collection. `stored` is the number of documents that
+    were there before the run: if all of them are of this folder, it has just grown.
+    """
+    new = sum(outcome.outcome == "created" for outcome in outcomes)
+    known = len(outcomes) - new
+    if new < known or stored <= known:
+        return list(outcomes)
+    return [
+        replace(outcome, warnings=(*outcome.warnings, _CLASH)) if outcome.outcome == "replaced" else outcome
+        for outcome in outcomes
+    ]
+
+
+def show_warnings(report: dict[str, Any]) -> None:
+    """Print the warnings to the error stream, one line for a warning of many files, so that failures stay in sight."""
     sources_of: dict[str, list[str]] = {}
     for file in report["files"]:
         for warning in file["warnings"]:
@@ -143,6 +167,10 @@ def show_ingest(report: dict[str, Any]) -> None:
     for warning, sources in sources_of.items():
         where = sources[0] if len(sources) == 1 else f"{len(sources):,} files, {sources[0]} the first"
         print_line(("warning", "yellow"), f" {warning} ({where})", err=True)
+
+
+def show_ingest(report: dict[str, Any]) -> None:
+    """Print the totals, and each failed file with its reason to the error stream."""
     for file in report["files"]:
         if file["error"] is not None:
             print_line(("failed", "bold red"), f" {file['source']}: {file['error']}", err=True)
@@ -237,6 +265,11 @@ def size_option(name: str) -> Callable[[Any], Any]:
     multiple=True,
     help="Skip files or folders whose name matches; may be given several times.",
 )
+@text_option(
+    "--prefix",
+    metavar="NAME",
+    help="Put NAME/ before every source, so that files of several folders do not replace each other.",
+)
 @click.option(
     "--source-version", type=INT64, help="Version of all these files; one below that of the stored document is refused."
 )
@@ -260,6 +293,7 @@ def ingest(
     metadata: Path | None,
     include: tuple[str, ...],
     exclude: tuple[str, ...],
+    prefix: str,
     source_version: int | None,
     jobs: int,
     plan: bool,
@@ -276,7 +310,7 @@ def ingest(
     if delete_missing and not plan:
         check_consent("--delete-missing", given=yes)
     paths = check_sources(sources)
-    selected = find_source_files(paths, follow_links=follow_links).selected(include, exclude)
+    selected = find_source_files(paths, prefix, follow_links=follow_links).selected(include, exclude)
     roots = check_roots(paths) if delete_missing else []
     chunking = chunking_policy(chunker, target_size, minimum_size, maximum_size, overlap)
     options = replace(read_file_options(chunking, metadata, assignments), source_version=source_version)
@@ -284,7 +318,7 @@ def ingest(
         print_line(("warning", "yellow"), f" {metadata} names {source}, which is not among the files", err=True)
     try:
         with connect() as client:
-            run = IngestRun(client, collection, selected, roots, options, jobs, yes, verbose)
+            run = IngestRun(client, collection, selected, roots, prefix, options, jobs, yes, verbose)
             is_complete = run.plan(profile) if plan else run.ingest(profile)
     except StoppedRun as stopped:
         cause = stopped.__cause__
@@ -381,14 +415,15 @@ class StoppedRun(Exception):  # noqa: N818 - not always an error
 class IngestRun:
     """What is to be ingested, and how.
 
-    Documents of `roots` whose files are gone are deleted; without roots nothing is. `verbose` names all that is left
-    out.
+    Documents of `roots` whose files are gone are deleted; without roots nothing is. Sources have `prefix` before them.
+    `verbose` names all that is left out.
     """
 
     client: GroundwireClient
     collection: str
     sources: SourceFiles
     roots: Sequence[Path]
+    prefix: str
     options: FileOptions
     jobs: int
     may_delete: bool
@@ -404,13 +439,15 @@ class IngestRun:
             AlreadyExistsError: the collection exists with another profile.
             StoppedRun: it ended before its end; what was done until then is printed.
         """
-        self.client.collection(self.collection).create(profile=profile)
+        before = self.client.collection(self.collection).create(profile=profile)
         try:
             outcomes = self._for_each(self.sources.files, self._ingest_file)
         except StoppedRun as stopped:
             if stopped.done:
                 self._report(stopped.done, [])
             raise
+        if not self.prefix:
+            outcomes = warned_of_clashes(outcomes, before.document_count - before.record_count)
         # After the ingest, so that an interrupted run deletes nothing.
         missing = self._missing()
         if not missing:
@@ -438,8 +475,11 @@ class IngestRun:
             AlreadyExistsError: the collection exists with another profile.
             StoppedRun: it ended before its end; nothing is printed.
         """
-        self.client.collection(self.collection).info().check_profile(profile)
+        info = self.client.collection(self.collection).info()
+        info.check_profile(profile)
         plans = self._for_each(self.sources.files, self._plan_file)
+        if not self.prefix:
+            plans = warned_of_clashes(plans, info.document_count - info.record_count)
         missing = self._missing()
         gone = {document["document_id"] for document in missing}
         # A file that is another name of a document to be deleted, as after a renaming, is made anew: vectors go with
@@ -467,6 +507,7 @@ class IngestRun:
         report = run_json([*outcomes, *failed], self.sources.skipped, deleted, count_names)
         if not printed_as_json(report):
             show_skipped(self.sources.skipped, verbose=self.verbose)
+            show_warnings(report)
             (show_ingest if count_names is INGEST_COUNTS else show_plan)(report)
         return not any(file["error"] for file in report["files"])
 
@@ -526,7 +567,7 @@ class IngestRun:
             file.source_uri,
             shown_name(result, "outcome"),
             {"chunks": result.counts.chunk_count, "embedded": result.counts.embedded_count},
-            warnings=tuple(warning.message for warning in result.warnings),
+            warnings=self._useful(result.warnings),
             document_id=result.document.document_id,
         )
 
@@ -545,19 +586,25 @@ class IngestRun:
                 "embedded": plan.embedded_count,
                 "tokens": plan.embedded_token_count,
             },
-            warnings=tuple(warning.message for warning in plan.warnings),
+            warnings=self._useful(plan.warnings),
             document_id=plan.current.document_id,
         )
+
+    def _useful(self, warnings: Iterable[IngestWarning]) -> tuple[str, ...]:
+        """Return the warnings of a file, of short chunks only where the run sets the rules that make them."""
+        is_own = self.options.chunking is not None
+        return tuple(each.message for each in warnings if is_own or each.kind != INGEST_WARNING_KIND_CHUNK_UNDERSIZED)
 
     def _missing(self) -> list[MissingDocument]:
         """Return the documents that came from below the roots and have no file there any more, by source."""
         if not self.roots:
             return []
         known = {file.source_uri for file in self.sources.files}
+        start = source_start(self.prefix)
         return [
             {"source": document.source, "document_id": document.document_id, "chunks": document.chunk_count}
-            for document in self.client.collection(self.collection).documents()
-            if document.source not in known and is_missing(document.source, self.roots)
+            for document in self.client.collection(self.collection).documents(source_prefix=start)
+            if document.source not in known and is_missing(document.source.removeprefix(start), self.roots)
         ]
 
     def _may_delete(self, missing: Sequence[MissingDocument]) -> bool:

@@ -32,7 +32,7 @@ _SERVICES = (
 )
 # The server keeps the figures of the last hour.
 _LONGEST_WINDOW_S = 3600
-_STATS_COLUMNS = ("collection", "documents", "chunks", "vectors", "characters", "overlap", "per document")
+_STATS_COLUMNS = ("collection", "documents", "records", "chunks", "vectors", "characters", "overlap", "per document")
 
 
 @click.command()
@@ -184,7 +184,8 @@ def stats(collection: str) -> None:
             print_fields(
                 {
                     "collection": each.collection,
-                    "documents": f"{each.document_count:,}",
+                    "documents": f"{each.document_count - _sum(each.by_record_type):,}",
+                    "records": _counts(each.by_record_type) or "0",
                     "chunks": f"{each.chunk_count:,}",
                     "vectors": f"{each.vector_count:,}",
                     "characters": f"{each.total_chars:,}",
@@ -203,7 +204,8 @@ def stats(collection: str) -> None:
             [
                 (
                     each.collection,
-                    each.document_count,
+                    each.document_count - _sum(each.by_record_type),
+                    _sum(each.by_record_type),
                     each.chunk_count,
                     each.vector_count,
                     each.total_chars,
@@ -214,6 +216,10 @@ def stats(collection: str) -> None:
             ],
             "no collections",
         )
+
+
+def _sum(counts: Iterable[stats_pb2.KeyCount]) -> int:
+    return sum(count.count for count in counts)
 
 
 def _counts(counts: Iterable[stats_pb2.KeyCount]) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError, refuse
 
-_SUFFIXES = ".csv .docx .epub .htm .html .jsonl .markdown .md .ndjson .pdf .rst .text .tsv .txt .xhtml"
+_SUFFIXES = ".csv .docx .eml .epub .htm .html .ipynb .jsonl .markdown .md .ndjson .pdf .rst .text .tsv .txt .xhtml"
 SUFFIXES = frozenset(_SUFFIXES.split())
 """Files that are taken from a folder whatever is in them; a file that is named itself is always taken."""
 # What a saved page brings with it to be shown by, a drawing, and a document of a word processor: text as it is written
@@ -33,7 +33,7 @@ _INSTEAD_OF_URL = "the server opens no URLs: save the page first, as in `curl -o
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file to ingest; `source_uri` is its path below the folder that was named, with forward slashes."""
+    """A file to ingest; `source_uri` is the prefix of the run and its path below the named folder, with slashes."""
 
     path: Path
     source_uri: str
@@ -118,8 +118,13 @@ def check_sources(paths: Sequence[str]) -> list[Path]:
     return [Path(path) for path in paths]
 
 
-def find_source_files(paths: Iterable[Path], *, follow_links: bool = False) -> SourceFiles:
-    """Return what is at all paths.
+def source_start(prefix: str) -> str:
+    """Return what the sources of a run with a prefix start with."""
+    return f"{prefix.rstrip('/')}/" if prefix else ""
+
+
+def find_source_files(paths: Iterable[Path], prefix: str = "", *, follow_links: bool = False) -> SourceFiles:
+    """Return what is at all paths, each source with `prefix` before it.
 
     In folders files with one of `SUFFIXES` are taken, and others that look like something the server reads; hidden
     files and folders are left out without mention. A link in a folder is taken where its target is a file of the same
@@ -143,7 +148,11 @@ def find_source_files(paths: Iterable[Path], *, follow_links: bool = False) -> S
         if not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
             violations.append(FieldViolation(shown_path(path), "is neither a file nor a folder"))
             continue
-        items = _walk(path, follow_links=follow_links) if stat.S_ISDIR(mode) else [_usable(path, path.name)]
+        start = source_start(prefix)
+        if stat.S_ISDIR(mode):
+            items = _walk(path, start, follow_links=follow_links)
+        else:
+            items = iter([_usable(path, start + path.name)])
         for item in items:
             match item:
                 case SkippedFile():
@@ -156,8 +165,8 @@ def find_source_files(paths: Iterable[Path], *, follow_links: bool = False) -> S
                     if known.resolve() != file.resolve():
                         both = os.path.commonpath([known.resolve(), file.resolve()])
                         clash = (
-                            f"would be stored as {source!r}, as {shown_path(known)} would: ingest the folder of both, "
-                            f"{shown_path(both)}, and select files with --include, or rename one"
+                            f"would be stored as {source!r}, as {shown_path(known)} would: ingest each with a --prefix "
+                            f"of its own, or the folder of both, {shown_path(both)}, and select files with --include"
                         )
                         violations.append(FieldViolation(shown_path(file), clash))
     refuse(violations)
@@ -170,19 +179,19 @@ def shown_path(path: str | Path) -> str:
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
-def _walk(root: Path, *, follow_links: bool) -> Iterator[SourceFile | SkippedFile | UnusableFile]:
+def _walk(root: Path, start: str, *, follow_links: bool) -> Iterator[SourceFile | SkippedFile | UnusableFile]:
     # Each folder with the real paths of itself and those above it, so that links which lead in a circle end.
-    folders = [(root, "", frozenset([root.resolve()]))]
+    folders = [(root, start, frozenset([root.resolve()]))]
     inside = None if follow_links else root.resolve()
     while folders:
-        folder, prefix, above = folders.pop()
+        folder, parent, above = folders.pop()
         try:
             paths = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
         except OSError as error:
-            yield UnusableFile(shown_path(prefix or folder), f"cannot be read: {error.strerror}")
+            yield UnusableFile(shown_path(parent or folder), f"cannot be read: {error.strerror}")
             continue
         for path in paths:
-            source = prefix + path.name
+            source = parent + path.name
             reason: SkipReason | None = None
             try:
                 if path.is_symlink() and not path.exists():

@@ -73,11 +73,19 @@ class Operations(Caller):
     async def verify(self, answer: Answer | Sequence[Citation]) -> Verification:
         """Compare the citations of an answer with the stored texts, character for character, at any later time.
 
+        Raises:
+            TypeError: it is no answer and no list of citations; a text of your own is checked by `ground_text`.
+
         Example:
             answer = client.collection("handbook").ask("What is a span?")
             assert client.verify(answer).verified
         """
-        citations = answer.citations if isinstance(answer, Answer) else tuple(answer)
+        given: Any = answer.citations if isinstance(answer, Answer) else answer  # untyped callers give anything
+        is_list = isinstance(given, Iterable) and not isinstance(given, str)
+        citations = tuple(given) if is_list else ()
+        if not is_list or not all(isinstance(each, Citation) for each in citations):
+            takes = f"answer must be an Answer or a list of Citation, not {type(answer).__name__}"
+            raise TypeError(f"{takes}; `ground_text` checks a text of your own")
         request = answer_pb.VerifyCitationsRequest(citations=[citation.to_message() for citation in citations])
         return Verification.of(await self._transport.send(Contract.verify_citations, request), citations)
 

@@ -386,11 +386,15 @@ class Purge:
 
 @dataclass(frozen=True, slots=True)
 class CollectionInfo:
-    """Facts about a collection; `profile` is general, documents, conversations, memory, web or book."""
+    """Facts about a collection; `profile` is general, documents, conversations, memory, web or book.
+
+    `document_count` includes the records.
+    """
 
     name: str
     profile: str
     document_count: int
+    record_count: int
     chunk_count: int
     embedding_model: str
     message: collection_pb2.Collection = field(repr=False, compare=False)

@@ -1,15 +1,21 @@
 """TLS of servers and clients: certificates, keys and authorities, read again when the files change."""
 
+import logging
 import ssl
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import grpc
 
 from groundwire.kernel.errors import InvalidRequestError
 from groundwire.rpc.watched_file import WatchedFiles, read_files
+
+_SOON: Final = timedelta(days=7)
+# The standard logger, because the client has TLS too and does not install structlog.
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +33,8 @@ class TlsFiles:
 class ServerTls:
     """Credentials of a server: new connections use the files as they are now, open ones are not affected.
 
+    A certificate that is read and has expired, or will within a week, is named in the log.
+
     Raises:
         InvalidRequestError: a file cannot be read, or the key is not that of the certificate.
     """
@@ -34,7 +42,13 @@ class ServerTls:
     def __init__(self, files: TlsFiles) -> None:
         paths = [files.certificate, files.key, *([files.client_ca] if files.client_ca else [])]
         check = partial(_checked, (files.certificate, files.key), files.client_ca, "tls_certificate")
-        self._contents = WatchedFiles(paths, check, "tls_certificate")
+
+        def read(contents: list[bytes]) -> list[bytes]:
+            checked = check(contents)
+            _warn_of_expiry(files.certificate)
+            return checked
+
+        self._contents = WatchedFiles(paths, read, "tls_certificate")
         self._given = self._contents.value
         self.credentials: Any = grpc.dynamic_ssl_server_credentials(
             _configuration(self._given), self._fetch, require_client_authentication=files.client_ca is not None
@@ -98,6 +112,16 @@ def _checked(pair: tuple[Path, Path] | None, authority: Path | None, field: str,
         description = "certificate, key and authority must be in PEM, and the key that of the certificate"
         raise InvalidRequestError.of(field, description) from error
     return contents
+
+
+def _warn_of_expiry(certificate: Path) -> None:
+    decoded: Any = ssl._ssl._test_decode_cert(certificate)  # type: ignore[attr-defined]  # noqa: SLF001 - nothing else of Python reads a certificate
+    end = datetime.fromtimestamp(ssl.cert_time_to_seconds(decoded["notAfter"]), UTC)
+    now = datetime.now(UTC)
+    if end < now:
+        _LOG.warning("the certificate %s expired at %s: clients refuse the connection", certificate, end.isoformat())
+    elif end < now + _SOON:
+        _LOG.warning("the certificate %s expires at %s", certificate, end.isoformat())
 
 
 def _configuration(contents: list[bytes]) -> Any:

@@ -83,7 +83,7 @@ class CollectionUpkeep:
         try:
             before = self.figures(collection)  # of the collection that has the name already, if any
         except CollectionNotFoundError:
-            nothing = CollectionCounts(0, 0, 0)
+            nothing = CollectionCounts(0, 0, 0, 0)
             before = CollectionFigures(collection, nothing, self.vector_engine, self.max_document_bytes)
         stored = self.catalog.collections.create(collection, receipt and receipt.made_from(before.of))
         # After the row: an engine collection without a row would never be dropped. Made again before each write.

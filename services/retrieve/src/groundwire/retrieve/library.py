@@ -447,6 +447,7 @@ class LibraryServicer(pb_grpc.LibraryServiceServicer):
             total_chars=counted.total_chars,
             by_format=_counts(counted.by_format),
             by_project=_counts(dict(projects[:_PROJECTS_SHOWN])),
+            by_record_type=_counts(counted.by_record_type),
             project_count=sum(1 for project in counted.by_project if project),
             by_embedding_model=_counts(counted.by_model),
             embedding=to_identity_message(counted.collection.identity),

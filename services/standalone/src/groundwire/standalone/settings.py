@@ -3,6 +3,7 @@
 import hashlib
 import os
 from dataclasses import dataclass
+from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -189,7 +190,15 @@ def load_settings(**flags: Any) -> ProcessSettings:
     )
     known = set(settings.shown()) | CLIENT_VARIABLES | {_SECRETS}
     unknown = {name for name in (*os.environ, *secrets) if name.startswith(PREFIX) and name not in known}
-    refuse(FieldViolation(name, "is not a setting") for name in sorted(unknown) if not name.startswith(_TEST_PREFIX))
+    # Without the prefix, by which all are alike.
+    names = {name.removeprefix(PREFIX): name for name in sorted(known)}
+    violations = []
+    for name in sorted(unknown):
+        if not name.startswith(_TEST_PREFIX):
+            near = get_close_matches(name.removeprefix(PREFIX), names, n=2)
+            hint = f"; did you mean {' or '.join(names[each] for each in near)}?" if near else ""
+            violations.append(FieldViolation(name, f"is not a setting{hint}"))
+    refuse(violations)
     return settings
 
 

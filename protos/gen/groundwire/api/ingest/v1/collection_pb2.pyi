@@ -231,12 +231,13 @@ class Collection(_message.Message):
     VECTOR_ENGINE_FIELD_NUMBER: _builtins.int
     USES_DEFAULT_EMBEDDER_FIELD_NUMBER: _builtins.int
     ETAG_FIELD_NUMBER: _builtins.int
+    RECORD_COUNT_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Required. Name: 1 to 63 characters of `[a-z0-9_-]`, first and last alphanumeric."""
     profile: Global___Profile.ValueType
     """Profile it started from."""
     document_count: _builtins.int
-    """Live documents."""
+    """Live documents, and records, which are documents of one chunk."""
     chunk_count: _builtins.int
     """Live chunks."""
     total_chars: _builtins.int
@@ -249,6 +250,8 @@ class Collection(_message.Message):
     """Optional. Changes whenever the settings or the embedding do, but not with the documents. Opaque. Sent back with an
     update or a deletion it makes that ABORTED with CONFLICT if someone else changed the collection since.
     """
+    record_count: _builtins.int
+    """Live records."""
     @_builtins.property
     def embedding(self) -> _embedding_pb2.EmbeddingIdentity:
         """Model of its vectors; never changes except through `Reembed`."""
@@ -280,10 +283,11 @@ class Collection(_message.Message):
         vector_engine: _builtins.str = ...,
         uses_default_embedder: _builtins.bool = ...,
         etag: _builtins.str = ...,
+        record_count: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "embedding", b"embedding", "settings", b"settings", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk_count", b"chunk_count", "create_time", b"create_time", "document_count", b"document_count", "embedding", b"embedding", "etag", b"etag", "name", b"name", "profile", b"profile", "settings", b"settings", "total_chars", b"total_chars", "update_time", b"update_time", "uses_default_embedder", b"uses_default_embedder", "vector_engine", b"vector_engine"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk_count", b"chunk_count", "create_time", b"create_time", "document_count", b"document_count", "embedding", b"embedding", "etag", b"etag", "name", b"name", "profile", b"profile", "record_count", b"record_count", "settings", b"settings", "total_chars", b"total_chars", "update_time", b"update_time", "uses_default_embedder", b"uses_default_embedder", "vector_engine", b"vector_engine"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

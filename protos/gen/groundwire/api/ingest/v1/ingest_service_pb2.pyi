@@ -86,7 +86,8 @@ class IngestDocumentRequest(_message.Message):
     `..` segments. It is a name: the server never opens it. Kept exactly as sent.
     """
     text: _builtins.str
-    """As text; the canonical text of text formats is exactly this, and an encoding that a page declares does not count.
+    """As text; the canonical text of text formats is exactly this, unless `source_uri` names a notebook or a message. An
+    encoding that a page declares does not count.
     Without NUL, otherwise INVALID_ARGUMENT with DOCUMENT_BINARY. Not for PDF.
     """
     content: _builtins.bytes

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from groundwire.api.common.v1 import embedding_pb2 as groundwire_dot_api_dot_common_dot_v1_dot_embedding__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&groundwire/api/retrieve/v1/stats.proto\x12\x1agroundwire.api.retrieve.v1\x1a(groundwire/api/common/v1/embedding.proto\"\xc6\x03\n\x0f\x43ollectionStats\x12\x12\n\ncollection\x18\x01 \x01(\t\x12\x16\n\x0e\x64ocument_count\x18\x02 \x01(\x03\x12\x13\n\x0b\x63hunk_count\x18\x03 \x01(\x03\x12\x13\n\x0btotal_chars\x18\x04 \x01(\x03\x12\x37\n\tby_format\x18\x05 \x03(\x0b\x32$.groundwire.api.retrieve.v1.KeyCount\x12\x38\n\nby_project\x18\x06 \x03(\x0b\x32$.groundwire.api.retrieve.v1.KeyCount\x12@\n\x12\x62y_embedding_model\x18\x07 \x03(\x0b\x32$.groundwire.api.retrieve.v1.KeyCount\x12>\n\tembedding\x18\x08 \x01(\x0b\x32+.groundwire.api.common.v1.EmbeddingIdentity\x12\x14\n\x0cvector_count\x18\t \x01(\x03\x12\x15\n\roverlap_share\x18\n \x01(\x01\x12$\n\x1c\x61verage_vectors_per_document\x18\x0b \x01(\x01\x12\x15\n\rproject_count\x18\x0c \x01(\x03\"&\n\x08KeyCount\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05\x63ount\x18\x02 \x01(\x03\x42\x65\n\x1dio.groundwire.api.retrieve.v1P\x01Z%groundwire/api/retrieve/v1;retrievev1\xaa\x02\x1aGroundwire.Api.Retrieve.V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&groundwire/api/retrieve/v1/stats.proto\x12\x1agroundwire.api.retrieve.v1\x1a(groundwire/api/common/v1/embedding.proto\"\x84\x04\n\x0f\x43ollectionStats\x12\x12\n\ncollection\x18\x01 \x01(\t\x12\x16\n\x0e\x64ocument_count\x18\x02 \x01(\x03\x12\x13\n\x0b\x63hunk_count\x18\x03 \x01(\x03\x12\x13\n\x0btotal_chars\x18\x04 \x01(\x03\x12\x37\n\tby_format\x18\x05 \x03(\x0b\x32$.groundwire.api.retrieve.v1.KeyCount\x12\x38\n\nby_project\x18\x06 \x03(\x0b\x32$.groundwire.api.retrieve.v1.KeyCount\x12@\n\x12\x62y_embedding_model\x18\x07 \x03(\x0b\x32$.groundwire.api.retrieve.v1.KeyCount\x12>\n\tembedding\x18\x08 \x01(\x0b\x32+.groundwire.api.common.v1.EmbeddingIdentity\x12\x14\n\x0cvector_count\x18\t \x01(\x03\x12\x15\n\roverlap_share\x18\n \x01(\x01\x12$\n\x1c\x61verage_vectors_per_document\x18\x0b \x01(\x01\x12\x15\n\rproject_count\x18\x0c \x01(\x03\x12<\n\x0e\x62y_record_type\x18\r \x03(\x0b\x32$.groundwire.api.retrieve.v1.KeyCount\"&\n\x08KeyCount\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05\x63ount\x18\x02 \x01(\x03\x42\x65\n\x1dio.groundwire.api.retrieve.v1P\x01Z%groundwire/api/retrieve/v1;retrievev1\xaa\x02\x1aGroundwire.Api.Retrieve.V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,7 +34,7 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\035io.groundwire.api.retrieve.v1P\001Z%groundwire/api/retrieve/v1;retrievev1\252\002\032Groundwire.Api.Retrieve.V1'
   _globals['_COLLECTIONSTATS']._serialized_start=113
-  _globals['_COLLECTIONSTATS']._serialized_end=567
-  _globals['_KEYCOUNT']._serialized_start=569
-  _globals['_KEYCOUNT']._serialized_end=607
+  _globals['_COLLECTIONSTATS']._serialized_end=629
+  _globals['_KEYCOUNT']._serialized_start=631
+  _globals['_KEYCOUNT']._serialized_end=669
 # @@protoc_insertion_point(module_scope)

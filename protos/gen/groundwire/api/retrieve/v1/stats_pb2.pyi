@@ -37,10 +37,11 @@ class CollectionStats(_message.Message):
     OVERLAP_SHARE_FIELD_NUMBER: _builtins.int
     AVERAGE_VECTORS_PER_DOCUMENT_FIELD_NUMBER: _builtins.int
     PROJECT_COUNT_FIELD_NUMBER: _builtins.int
+    BY_RECORD_TYPE_FIELD_NUMBER: _builtins.int
     collection: _builtins.str
     """Name of the collection."""
     document_count: _builtins.int
-    """Documents."""
+    """Documents, and records, which are documents of one chunk."""
     chunk_count: _builtins.int
     """Chunks."""
     total_chars: _builtins.int
@@ -55,11 +56,13 @@ class CollectionStats(_message.Message):
     """Projects, also those that `by_project` leaves out."""
     @_builtins.property
     def by_format(self) -> _containers.RepeatedCompositeFieldContainer[Global___KeyCount]:
-        """Documents by format."""
+        """Documents by format, without records."""
 
     @_builtins.property
     def by_project(self) -> _containers.RepeatedCompositeFieldContainer[Global___KeyCount]:
-        """Documents by project, of the 100 projects with most of them; those without one under the empty key."""
+        """Documents by project, of the 100 projects with most of them, without records; those without a project under the empty
+        key.
+        """
 
     @_builtins.property
     def by_embedding_model(self) -> _containers.RepeatedCompositeFieldContainer[Global___KeyCount]:
@@ -68,6 +71,10 @@ class CollectionStats(_message.Message):
     @_builtins.property
     def embedding(self) -> _embedding_pb2.EmbeddingIdentity:
         """Model of its vectors."""
+
+    @_builtins.property
+    def by_record_type(self) -> _containers.RepeatedCompositeFieldContainer[Global___KeyCount]:
+        """Records by type."""
 
     def __init__(
         self,
@@ -84,10 +91,11 @@ class CollectionStats(_message.Message):
         overlap_share: _builtins.float = ...,
         average_vectors_per_document: _builtins.float = ...,
         project_count: _builtins.int = ...,
+        by_record_type: _abc.Iterable[Global___KeyCount] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["embedding", b"embedding"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["average_vectors_per_document", b"average_vectors_per_document", "by_embedding_model", b"by_embedding_model", "by_format", b"by_format", "by_project", b"by_project", "chunk_count", b"chunk_count", "collection", b"collection", "document_count", b"document_count", "embedding", b"embedding", "overlap_share", b"overlap_share", "project_count", b"project_count", "total_chars", b"total_chars", "vector_count", b"vector_count"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["average_vectors_per_document", b"average_vectors_per_document", "by_embedding_model", b"by_embedding_model", "by_format", b"by_format", "by_project", b"by_project", "by_record_type", b"by_record_type", "chunk_count", b"chunk_count", "collection", b"collection", "document_count", b"document_count", "embedding", b"embedding", "overlap_share", b"overlap_share", "project_count", b"project_count", "total_chars", b"total_chars", "vector_count", b"vector_count"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

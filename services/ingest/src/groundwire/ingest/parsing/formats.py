@@ -23,8 +23,10 @@ _QUERY = re.compile(r"[?#].*", re.DOTALL)
 _SUFFIXES = {
     ".csv": DocumentFormat.CSV,
     ".docx": DocumentFormat.DOCX,
+    ".eml": DocumentFormat.TEXT,
     ".htm": DocumentFormat.HTML,
     ".html": DocumentFormat.HTML,
+    ".ipynb": DocumentFormat.MARKDOWN,
     ".jsonl": DocumentFormat.JSONL,
     ".markdown": DocumentFormat.MARKDOWN,
     ".md": DocumentFormat.MARKDOWN,
@@ -83,16 +85,17 @@ def is_zip(data: bytes) -> bool:
     return data.startswith(_ZIP)
 
 
-def format_of_name(name: str) -> DocumentFormat | None:
-    """Return the format that the suffix of a name promises, None for any other suffix.
+def known_suffix(name: str) -> str:
+    """Return the suffix of a name, in lower case, if it promises a format, else nothing.
 
     The name may be the end of a URL; then query and fragment are no part of the suffix.
     """
     for candidate in (name, _QUERY.sub("", name)):
-        stem, _, suffix = candidate.rpartition(".")
-        if stem and f".{suffix.lower()}" in _SUFFIXES:
-            return _SUFFIXES[f".{suffix.lower()}"]
-    return None
+        stem, _, ending = candidate.rpartition(".")
+        suffix = f".{ending.lower()}"
+        if stem and suffix in _SUFFIXES:
+            return suffix
+    return ""
 
 
 def recognise_format(
@@ -116,7 +119,7 @@ def recognise_format(
         DocumentMalformedError: they should be a DOCX and are a damaged zip.
         DocumentLimitError: they are a zip that would inflate to too much.
     """
-    promised = declared or format_of_name(name)
+    promised = declared or _SUFFIXES.get(known_suffix(name))
     media_type = _container_type(data, promised, limits, field)
     if media_type == EPUB_TYPE and declared in {None, DocumentFormat.HTML}:
         return DocumentFormat.HTML  # its pages are

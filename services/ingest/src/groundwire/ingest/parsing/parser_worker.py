@@ -23,8 +23,9 @@ from groundwire.ingest.chunking.cuts import CHAPTER_LEVEL, SECTION_LEVEL, Headin
 from groundwire.ingest.chunking.splitter import Splitter
 from groundwire.ingest.parsing.docx_reader import read_docx
 from groundwire.ingest.parsing.epub_reader import read_epub
-from groundwire.ingest.parsing.formats import is_zip, recognise_format
+from groundwire.ingest.parsing.formats import is_zip, known_suffix, recognise_format
 from groundwire.ingest.parsing.html_reader import read_html
+from groundwire.ingest.parsing.message_reader import read_message
 from groundwire.ingest.parsing.parsed_document import (
     ParsedDocument,
     ParseRules,
@@ -36,7 +37,14 @@ from groundwire.ingest.parsing.parsed_document import (
 from groundwire.ingest.parsing.pdf_reader import read_pdf
 from groundwire.ingest.parsing.source_text import ReadingLimits, SourceText
 from groundwire.ingest.parsing.text_encoding import UTF_8, checked_text, decode_text
-from groundwire.ingest.parsing.text_readers import read_csv, read_jsonl, read_markdown, read_rst, text_outline
+from groundwire.ingest.parsing.text_readers import (
+    read_csv,
+    read_jsonl,
+    read_markdown,
+    read_notebook,
+    read_rst,
+    text_outline,
+)
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.collection import ChunkerKind, ChunkingPolicy
 from groundwire.kernel.document import DocumentFormat
@@ -137,10 +145,13 @@ def read_source(data: bytes, rules: ParseRules, limits: ReadingLimits) -> Source
         case DocumentFormat.HTML:
             is_book = is_zip(data) and not rules.decoded
             return read_epub(data, limits, field) if is_book else read_html(data, field, decoded=rules.decoded)
+    suffix = known_suffix(rules.file_name)
+    if suffix == ".eml" and rules.format is None:
+        return read_message(data, field)
     text, encoding = (checked_text(data, field), UTF_8) if rules.decoded else decode_text(data, field)
     match document_format:
         case DocumentFormat.MARKDOWN:
-            source = read_markdown(text)
+            source = read_notebook(text, field) if suffix == ".ipynb" else read_markdown(text)
         case DocumentFormat.RST:
             source = read_rst(text)
         case DocumentFormat.CSV:

@@ -179,11 +179,11 @@ def without_blank_lines(text: str) -> str:
     return _BLANK_LINES.sub("\n", clean(text)).strip()
 
 
-def fenced(text: str) -> str:
+def fenced(text: str, language: str = "") -> str:
     """Return code as in Markdown, between fences that it does not contain."""
     longest = max(map(len, _BACKTICKS.findall(text)), default=0)
     fence = "`" * max(_SHORTEST_FENCE, longest + 1)
-    return f"{fence}\n{text}\n{fence}"
+    return f"{fence}{language}\n{text}\n{fence}"
 
 
 def raised_number(text: str) -> str | None:

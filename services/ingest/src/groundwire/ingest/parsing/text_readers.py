@@ -1,4 +1,4 @@
-"""Readers of Markdown, reStructuredText, CSV and JSON Lines."""
+"""Readers of Markdown, notebooks, reStructuredText, CSV and JSON Lines."""
 
 import csv
 import io
@@ -19,6 +19,7 @@ from groundwire.ingest.parsing.source_text import (
     SourceProperties,
     SourceText,
     TextBuilder,
+    fenced,
     iso_date,
     load,
     malformed,
@@ -39,6 +40,7 @@ _KEY = re.compile(r"([A-Za-z][\w-]*)[ \t]*:(?:[ \t].*)?$")
 _ALIASES = {"author": "creators", "authors": "creators", "creator": "creators", "keywords": "subjects"}
 _ALIASES |= {"subject": "subjects", "lang": "language", "summary": "description", "date_created": "date"}
 
+_LANGUAGE = re.compile(r"[\w+#.-]{1,40}")
 _LINE_END = re.compile(r"\r\n?|\n")
 # The inline rules would take ten times as long as the rules for blocks (5 MB/s) and find nothing that is needed.
 _PARSER = MarkdownIt("commonmark").disable(["inline", "text_join"])
@@ -100,6 +102,32 @@ def read_markdown(text: str) -> SourceText:
         properties=front_matter.properties.fields,
         warnings=front_matter.properties.warnings,
     )
+
+
+def read_notebook(text: str, field: str) -> SourceText:
+    """Return the Markdown and the code of a Jupyter notebook (nbformat 4) in the order of its cells, as Markdown.
+
+    What the code has printed is left out: it may be anything, and changes with each run. What is no such notebook stays
+    the text that it is.
+
+    Raises:
+        EmptyDocumentError: no cell has text.
+    """
+    try:
+        book = json.loads(text)
+        cells = [(cell["cell_type"], "".join(cell["source"])) for cell in book["cells"]]
+        language = str(book["metadata"].get("language_info", {}).get("name", ""))
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return SourceText(DocumentFormat.TEXT, text, text_outline(text))
+    markdown = TextBuilder()
+    for kind, content in cells:
+        if kind == "markdown":
+            markdown.add(content.strip("\r\n"))
+        elif kind == "code" and content.strip():
+            markdown.add(fenced(content.strip("\r\n"), language if _LANGUAGE.fullmatch(language) else ""))
+    if not markdown.text():
+        raise EmptyDocumentError([FieldViolation(field, "is a notebook without text")])
+    return read_markdown(markdown.text())
 
 
 def markdown_outline(text: str, start: int = 0) -> TextOutline:

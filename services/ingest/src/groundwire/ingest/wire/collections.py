@@ -136,6 +136,7 @@ def to_collection_message(figures: CollectionFigures) -> pb.Collection:
         create_time=to_timestamp(collection.create_time),
         update_time=to_timestamp(collection.update_time),
         document_count=figures.counts.documents,
+        record_count=figures.counts.records,
         chunk_count=figures.counts.chunks,
         total_chars=figures.counts.total_chars,
         vector_engine=figures.vector_engine,
