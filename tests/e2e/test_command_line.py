@@ -268,7 +268,7 @@ def test_the_citations_of_an_answer_are_written_as_references(address: str, tmp_
     answer = tmp_path / "answer.json"
     answer.write_text(groundwire("ask", QUESTION, "-c", "notes", "--json", address=address).stdout, encoding="utf-8")
     numbered = groundwire("cite", str(answer), address=address)
-    assert (numbered.returncode, numbered.stdout) == (0, "[1] tides.md\n")
+    assert (numbered.returncode, numbered.stdout) == (0, "[1] tides.md, p. unknown\n")
     assert groundwire("cite", str(answer), "--style", "apa", address=address).stdout == "tides.md. (n.d.).\n"
     inline = groundwire("cite", str(answer), "--style", "inline", "--json", address=address)
     assert json.loads(inline.stdout)["text"] == json.loads(answer.read_text(encoding="utf-8"))["answer"]

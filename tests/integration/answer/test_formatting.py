@@ -179,7 +179,7 @@ async def test_what_is_not_known_is_said_and_lines_are_numbered_and_ordered(rig:
         date_created=to_timestamp(datetime(2020, 1, 1, tzinfo=UTC)),
     )
     numbered = await _format(rig, style_pb.CITATION_STYLE_NUMBERED, bare, dated, content="Not a list.")
-    assert numbered.text == "[1] unknown\n[2] Beta, p. 2-4"
+    assert numbered.text == "[1] unknown, p. unknown\n[2] Beta, p. 2-4"
     assert not numbered.citations[0].HasField("page")
     first = citation_pb2.Citation(title="alpha", source_uri="a.txt")
     apa = await _format(rig, style_pb.CITATION_STYLE_APA, dated, first, first)

@@ -95,8 +95,7 @@ def _formatted(
     else:
         is_short = style in {CITATION_STYLE_NUMBERED, CITATION_STYLE_SOURCE_NODES}
         quote = "" if is_short else f"\u201c{citation.quote}\u201d "
-        place = f", p. {reference.pages}" if reference.pages else ""
-        text = f"[{marker}] {quote}{reference.title or _UNKNOWN}{place}"
+        text = f"[{marker}] {quote}{reference.title or _UNKNOWN}, p. {reference.pages or _UNKNOWN}"
     node = None
     if style == CITATION_STYLE_SOURCE_NODES:
         known = {

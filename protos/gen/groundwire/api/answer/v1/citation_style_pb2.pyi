@@ -31,7 +31,7 @@ class _CitationStyleEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Citatio
     CITATION_STYLE_INLINE: _CitationStyle.ValueType  # 1
     """The answer with its markers, and each citation with its quote, title and page."""
     CITATION_STYLE_NUMBERED: _CitationStyle.ValueType  # 2
-    """`[1] title, p. page`, with `unknown` for an unknown title, and without a page where there is none."""
+    """`[1] title, p. page`, with `unknown` for what is not known."""
     CITATION_STYLE_SOURCE_NODES: _CitationStyle.ValueType  # 3
     """The lines of `NUMBERED`, and a source node for each citation."""
     CITATION_STYLE_APA: _CitationStyle.ValueType  # 4
@@ -50,7 +50,7 @@ CITATION_STYLE_UNSPECIFIED: CitationStyle.ValueType  # 0
 CITATION_STYLE_INLINE: CitationStyle.ValueType  # 1
 """The answer with its markers, and each citation with its quote, title and page."""
 CITATION_STYLE_NUMBERED: CitationStyle.ValueType  # 2
-"""`[1] title, p. page`, with `unknown` for an unknown title, and without a page where there is none."""
+"""`[1] title, p. page`, with `unknown` for what is not known."""
 CITATION_STYLE_SOURCE_NODES: CitationStyle.ValueType  # 3
 """The lines of `NUMBERED`, and a source node for each citation."""
 CITATION_STYLE_APA: CitationStyle.ValueType  # 4
