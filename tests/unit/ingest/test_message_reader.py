@@ -1,5 +1,6 @@
 """E-mail messages: the headers that people read, and the body, whatever it is written in."""
 
+import time
 from datetime import UTC, datetime
 
 import pytest
@@ -101,6 +102,14 @@ def test_headers_that_mean_nothing_fill_no_field(head: str) -> None:
     found = read(f"{head}\nSubject: Tides\n\nText.".encode())
     assert found.text.endswith("Subject: Tides\n\nText.")
     assert found.properties.date_created is None
+
+
+@pytest.mark.parametrize("header", ["(" * 20_000, "a@b, " * 20_000], ids=["comments in comments", "too long"])
+def test_a_header_that_cannot_be_read_costs_no_more_than_itself(header: str) -> None:
+    began = time.thread_time()
+    source = read_message(f"From: {header}\nSubject: Owls\n\nThey hunt.".encode(), "content")
+    assert source.text == "Subject: Owls\n\nThey hunt."
+    assert time.thread_time() - began < 2  # in quadratic time: 6 s and more
 
 
 def test_messages_are_recognised_by_their_name_unless_they_are_declared_to_be_text() -> None:

@@ -14,6 +14,8 @@ from groundwire.kernel.document_errors import EmptyDocumentError
 from groundwire.kernel.errors import FieldViolation
 
 _SHOWN = ("From", "To", "Cc", "Date", "Subject")
+# To a thousand addresses. The library reads longer ones in quadratic time.
+_MAX_HEADER_CHARS = 30_000
 
 
 def read_message(data: bytes, field: str) -> SourceText:
@@ -26,9 +28,11 @@ def read_message(data: bytes, field: str) -> SourceText:
     """
     message = BytesParser(policy=default).parsebytes(data)
     headers: dict[str, Any] = {}
+    lengths = {name.casefold(): len(str(raw)) for name, raw in message.raw_items()}
     for name in _SHOWN:
-        with suppress(LookupError, ValueError, AttributeError, TypeError):  # what the library raises for broken headers
-            if message[name]:
+        # What the library raises for broken headers, and for comments in comments.
+        with suppress(LookupError, ValueError, AttributeError, TypeError, RecursionError):
+            if 0 < lengths.get(name.casefold(), 0) <= _MAX_HEADER_CHARS and message[name]:
                 headers[name] = message[name]
     head = "\n".join(f"{name}: {on_one_line(str(header))}" for name, header in headers.items())
     senders = headers["From"].addresses if "From" in headers else ()

@@ -43,7 +43,7 @@ from groundwire.ingest.parsing.text_readers import (
     read_markdown,
     read_notebook,
     read_rst,
-    text_outline,
+    read_text,
 )
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.collection import ChunkerKind, ChunkingPolicy
@@ -159,7 +159,7 @@ def read_source(data: bytes, rules: ParseRules, limits: ReadingLimits) -> Source
         case DocumentFormat.JSONL:
             source = read_jsonl(text, field)
         case DocumentFormat.TEXT:
-            source = SourceText(DocumentFormat.TEXT, text, text_outline(text))
+            source = read_text(text)
     return replace(source, encoding=encoding)
 
 

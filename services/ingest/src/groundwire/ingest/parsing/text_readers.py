@@ -1,11 +1,14 @@
-"""Readers of Markdown, notebooks, reStructuredText, CSV and JSON Lines."""
+"""Readers of plain text, Markdown, notebooks, reStructuredText, CSV and JSON Lines."""
 
 import csv
 import io
 import json
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from email.parser import HeaderParser
+from email.utils import getaddresses
 from itertools import pairwise
 from typing import Any
 
@@ -41,6 +44,8 @@ _ALIASES = {"author": "creators", "authors": "creators", "creator": "creators", 
 _ALIASES |= {"subject": "subjects", "lang": "language", "summary": "description", "date_created": "date"}
 
 _LANGUAGE = re.compile(r"[\w+#.-]{1,40}")
+_LEAST_FIELDS = 3
+_FIELD_MARK = re.compile(r"^:(?=[\w-]+:)", re.MULTILINE)
 _LINE_END = re.compile(r"\r\n?|\n")
 # The inline rules would take ten times as long as the rules for blocks (5 MB/s) and find nothing that is needed.
 _PARSER = MarkdownIt("commonmark").disable(["inline", "text_join"])
@@ -118,7 +123,7 @@ def read_notebook(text: str, field: str) -> SourceText:
         cells = [(cell["cell_type"], "".join(cell["source"])) for cell in book["cells"]]
         language = str(book["metadata"].get("language_info", {}).get("name", ""))
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return SourceText(DocumentFormat.TEXT, text, text_outline(text))
+        return read_text(text)
     markdown = TextBuilder()
     for kind, content in cells:
         if kind == "markdown":
@@ -256,8 +261,30 @@ def text_outline(text: str) -> TextOutline:
     return TextOutline(tuple(headings) if len(headings) > 1 else ())
 
 
+def read_text(text: str) -> SourceText:
+    said = read_header(text)
+    return SourceText(DocumentFormat.TEXT, text, text_outline(text), properties=said.fields, warnings=said.warnings)
+
+
 def read_rst(text: str) -> SourceText:
-    return SourceText(DocumentFormat.RST, text, rst_outline(text))
+    said = read_header(text)
+    return SourceText(DocumentFormat.RST, text, rst_outline(text), properties=said.fields, warnings=said.warnings)
+
+
+def read_header(text: str) -> SourceProperties:
+    """Return title and authors of the header at the top of a text: `Title: Style Guide`, one field to a line.
+
+    Only one that has a title among at least three fields is a header; that of a PEP is one. In reStructuredText each
+    line may begin with a colon.
+    """
+    header = HeaderParser().parsestr(_FIELD_MARK.sub("", text[:_HEAD_CHARS].lstrip()))
+    if len(header) < _LEAST_FIELDS or "title" not in header:
+        return SourceProperties()
+    stated = [str(value) for name in ("author", "authors") for value in header.get_all(name, [])]
+    authors: list[tuple[str, str]] = []
+    with suppress(RecursionError):  # comments in comments, of which nobody wrote so many
+        authors = getaddresses(stated)
+    return source_properties(title=str(header["title"]), creators=[name or address for name, address in authors])
 
 
 def rst_outline(text: str) -> TextOutline:
