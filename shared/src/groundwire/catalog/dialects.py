@@ -83,18 +83,46 @@ class _Choice(FunctionElement[Any]):
 
 @compiles(_Choice, "sqlite")
 def _compile_for_sqlite(element: _Choice, compiler: Any, **options: Any) -> str:
-    return _compiled(element, 0, compiler, options)
+    return _enclosed(element, element.clauses.clauses[0], compiler, options)
 
 
 @compiles(_Choice, "postgresql")
 def _compile_for_postgresql(element: _Choice, compiler: Any, **options: Any) -> str:
-    return _compiled(element, 1, compiler, options)
+    return _enclosed(element, element.clauses.clauses[1], compiler, options)
 
 
-def _compiled(element: _Choice, place: int, compiler: Any, options: dict[str, Any]) -> str:
-    compiled = str(compiler.process(list(element.clauses)[place], **options))
+def _enclosed(element: FunctionElement[Any], chosen: Any, compiler: Any, options: dict[str, Any]) -> str:
+    compiled = str(compiler.process(chosen, **options))
     # In parentheses, because a NOT may precede the condition.
     return f"({compiled})" if isinstance(element.type, Boolean) else compiled
+
+
+class _Made(FunctionElement[Any]):
+    """An expression of columns and parameters that the function `name` of a dialect makes at compilation.
+
+    Most statements that are built have been compiled before: what is made for each would be thrown away.
+    """
+
+    def self_group(self, against: Any = None) -> Any:  # noqa: ARG002 - SQLAlchemy's signature
+        """Stay as it is, as a `_Choice` does."""
+        return self
+
+
+class _Among(_Made):
+    name = "among"
+    inherit_cache = True
+    type = Boolean()
+
+
+class _ArrayOf(_Made):
+    name = "array_of"
+    inherit_cache = True
+
+
+@compiles(_Made)
+def _make(element: _Made, compiler: Any, **options: Any) -> str:
+    made = getattr(_module(compiler), element.name)(*element.clauses)
+    return _enclosed(element, made, compiler, options)
 
 
 # Types of columns
@@ -249,15 +277,18 @@ def among(column: ColumnElement[Any], values: Iterable[Any] | BindParameter[Any]
     Of a statement that is made once, `values` is a parameter, which is to get `encode_json` of a list.
     """
     given = values if isinstance(values, BindParameter) else literal(encode_json(list(values)))
-    return _Choice(sqlite.among(column, given), postgresql.among(column, given))
+    return _Among(column, given)
 
 
-array_of = _by_statement(sqlite.array_of, postgresql.array_of)
-"""The aggregate that puts the values of a column, or rows of several, into one row for `read_array`.
+def array_of(*columns: ColumnElement[Any]) -> ColumnElement[Any]:
+    """Return the aggregate that puts the values of a column, or rows of several, into one row for `read_array`.
 
-Columns of JSON come as values. The driver gives up the interpreter lock for each row and has to win it back from busy
-threads: one row does that once.
-"""
+    Columns of JSON come as values. The driver gives up the interpreter lock for each row and has to win it back from
+    busy threads: one row does that once.
+    """
+    return _ArrayOf(*columns)
+
+
 array_in = _by_statement(sqlite.array_in, postgresql.array_in)
 """The column of a subquery as one JSON array, in its order."""
 

@@ -1,15 +1,17 @@
 """What a check of the store asks the catalog: its file, its tables, texts, points and bookkeeping; and its backlog."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 import numpy as np
 from sqlalchemy import (
-    ColumnElement,
     Connection,
+    Select,
     and_,
+    bindparam,
     case,
     func,
     literal,
@@ -23,8 +25,9 @@ from sqlalchemy import (
 from groundwire.catalog.audit import Aggregate, first_broken
 from groundwire.catalog.database import Database
 from groundwire.catalog.dialects import among, file_problems, interruptible
+from groundwire.catalog.encoding import encode_json
 from groundwire.catalog.idempotency import ANSWER_RETENTION
-from groundwire.catalog.rows import IS_INDEXED, IS_LIVE, GenerationState, key_of, to_payload
+from groundwire.catalog.rows import IS_INDEXED, IS_LIVE, KEY_OF_UID, GenerationState, key_of, to_payload
 from groundwire.catalog.schema import (
     audit,
     chunks,
@@ -133,6 +136,27 @@ class ExpectedPoint:
     embedding_hash: str
     payload: Payload
     vector: Vectors | None
+
+
+_EXPECTED = (
+    select(
+        chunks.c.chunk_number,
+        chunks.c.chunk_id,
+        documents.c.document_id,
+        chunks.c.embedding_hash,
+        chunks.c.payload,
+        embeddings.c.vector,
+    )
+    .join_from(chunks, generations)
+    .join(documents, chunks.c.document_key == documents.c.document_key)
+    .outerjoin(embeddings, has_vector(bindparam("digest")))
+    .where(generations.c.collection_key == KEY_OF_UID.scalar_subquery(), IS_LIVE, IS_INDEXED)
+    .order_by(chunks.c.chunk_number)
+    .limit(bindparam("limit"))
+)
+_EXPECTED_BEHIND = _EXPECTED.where(chunks.c.chunk_number > bindparam("after"))
+_EXPECTED_OF = _EXPECTED.where(among(chunks.c.chunk_number, bindparam("numbers")))
+_EXPECTED_OF_DOCUMENT = _EXPECTED.where(documents.c.document_id == bindparam("document"))
 
 
 class Inspection(Aggregate):
@@ -250,15 +274,16 @@ class Inspection(Aggregate):
 
     def expected(self, collection: Collection, after: int, limit: int) -> list[ExpectedPoint]:
         """Return up to `limit` points that should exist, with numbers above `after`, ascending."""
-        return self._expected(collection, chunks.c.chunk_number > after, limit)
+        return self._expected(collection, _EXPECTED_BEHIND, {"after": after}, limit)
 
     def expected_of(self, collection: Collection, numbers: Sequence[int]) -> list[ExpectedPoint]:
         """Return those of the points that should exist, ascending."""
-        return self._expected(collection, among(chunks.c.chunk_number, numbers), len(numbers))
+        return self._expected(collection, _EXPECTED_OF, {"numbers": encode_json(list(numbers))}, len(numbers))
 
     def of_document(self, collection: Collection, document_id: str, limit: int) -> list[int]:
         """Return the numbers of up to `limit` points that should exist of a document, ascending."""
-        return [point.number for point in self._expected(collection, documents.c.document_id == document_id, limit)]
+        given = {"document": document_id}
+        return [point.number for point in self._expected(collection, _EXPECTED_OF_DOCUMENT, given, limit)]
 
     def unexplained(self, collection: Collection, numbers: Sequence[int]) -> list[int]:
         """Return those of the points that no chunk has, none is being written for, and no task will remove."""
@@ -311,25 +336,14 @@ class Inspection(Aggregate):
         """Remove stored vectors, so that they are embedded again."""
         self._database.write(lambda connection: forget_embeddings(connection, identity_digest, embedding_hashes))
 
-    def _expected(self, collection: Collection, which: ColumnElement[bool], limit: int) -> list[ExpectedPoint]:
-        statement = (
-            select(
-                chunks.c.chunk_number,
-                chunks.c.chunk_id,
-                documents.c.document_id,
-                chunks.c.embedding_hash,
-                chunks.c.payload,
-                embeddings.c.vector,
-            )
-            .join_from(chunks, generations)
-            .join(documents, chunks.c.document_key == documents.c.document_key)
-            .outerjoin(embeddings, has_vector(collection))
-            .where(which, generations.c.collection_key == key_of(collection), IS_LIVE, IS_INDEXED)
-            .order_by(chunks.c.chunk_number)
-            .limit(limit)
-        )
+    def _expected(
+        self, collection: Collection, statement: Select[Any], given: Mapping[str, Any], limit: int
+    ) -> list[ExpectedPoint]:
+        digest = collection.identity.digest
+        of_this = {"tenant": collection.tenant, "uid": collection.uid, "digest": digest, "limit": limit}
+        found = self._database.rows(statement, {**of_this, **given})
         expected = []
-        for number, chunk_id, document_id, embedding_hash, payload, held in self._database.query(statement):
+        for number, chunk_id, document_id, embedding_hash, payload, held in found:
             vector = None
             if held is not None and len(held) == collection.identity.dimensions * _BYTES_PER_NUMBER:
                 stored = to_vector(held)

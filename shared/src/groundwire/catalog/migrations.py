@@ -159,7 +159,8 @@ def migrate(storage: CatalogFile | CatalogServer) -> None:
         revision = _revision_of(connection)
         storage.prepare(connection)
         if revision is None:
-            metadata.create_all(connection)
+            # There are no tables, so nothing has to be asked for each of them.
+            metadata.create_all(connection, checkfirst=False)
             connection.execute(insert(counters).values(name="position", value=0))
             # What is indexed from now on has the words of this version: nothing has to be renewed.
             connection.execute(insert(counters).values(name=RULES_COUNTER, value=WORD_RULES))

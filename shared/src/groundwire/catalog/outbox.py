@@ -5,13 +5,21 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, func, insert, select, true
+from sqlalchemy import Connection, Row, bindparam, delete, func, insert, select, true
 
 from groundwire.catalog.audit import Aggregate
 from groundwire.catalog.database import NOW_MS
+from groundwire.catalog.dialects import among, execute
+from groundwire.catalog.encoding import encode_json
 from groundwire.catalog.schema import collections, outbox
 
 _NUMBERS_PER_ITEM = 5000
+
+
+_OF_IDS = select(outbox).where(among(outbox.c.id, bindparam("ids"))).order_by(outbox.c.id)
+_DONE = delete(outbox).where(among(outbox.c.id, bindparam("ids")))
+# Ages are counted in time of service: an engine has done nothing wrong while no server ran.
+_QUEUE = insert(outbox).values(queued_steady=NOW_MS).returning(outbox.c.id)
 
 
 class OutboxKind(StrEnum):
@@ -61,12 +69,11 @@ class Outbox(Aggregate):
 
     def of_ids(self, ids: Sequence[int]) -> list[OutboxItem]:
         """Return those of the tasks that are not done yet, oldest first."""
-        statement = select(outbox).where(outbox.c.id.in_(ids)).order_by(outbox.c.id)
-        return [_to_item(row) for row in self._database.query(statement)]
+        return [_to_item(row) for row in self._database.rows(_OF_IDS, {"ids": encode_json(list(ids))})]
 
     def done(self, ids: Sequence[int]) -> None:
         """Remove tasks that the engine has acknowledged; unknown ids are ignored."""
-        self._database.write(lambda connection: connection.execute(delete(outbox).where(outbox.c.id.in_(ids))))
+        self._database.write(lambda connection: execute(connection, _DONE, {"ids": encode_json(list(ids))}))
 
 
 def queue_points(
@@ -84,10 +91,8 @@ def queue_drop(connection: Connection, tenant: str, engine_name: str) -> int:
 
 
 def _insert(connection: Connection, tenant: str, kind: OutboxKind, engine_name: str, numbers: Sequence[int]) -> int:
-    # Ages are counted in time of service: an engine has done nothing wrong while no server ran.
     row = {"tenant": tenant, "kind": kind.value, "engine_name": engine_name, "numbers": list(numbers)}
-    statement = insert(outbox).values(**row, queued_steady=NOW_MS).returning(outbox.c.id)
-    return int(connection.execute(statement).scalar_one())
+    return int(execute(connection, _QUEUE, row).scalar_one())
 
 
 def _to_item(row: Row[Any]) -> OutboxItem:

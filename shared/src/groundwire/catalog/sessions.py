@@ -189,6 +189,8 @@ def redact_messages(connection: Connection, tenant: str, document_ids: Sequence[
     The message itself stays in its place, so that its session goes on.
     """
     touched = set(connection.execute(_holding(tenant, document_ids)).scalars())
+    if not touched:  # as of most documents
+        return 0
     redacted = set(connection.execute(_holding(tenant, document_ids).where(_held.cited == 1)).scalars())
     nothing: dict[str, Any] = {"found": None}
     connection.execute(update(messages).where(among(messages.c.message_key, touched)).values(nothing))

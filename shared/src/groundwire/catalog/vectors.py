@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import (
+    BindParameter,
     ColumnElement,
     Connection,
     Integer,
@@ -178,7 +179,7 @@ class VectorCache(Aggregate):
                 embeddings.c.vector,
             )
             .join_from(generations, chunks)
-            .outerjoin(embeddings, has_vector(collection))
+            .outerjoin(embeddings, has_vector(collection.identity.digest))
             .where(
                 generations.c.collection_key == key_of(collection),
                 IS_LIVE,
@@ -207,7 +208,7 @@ class VectorCache(Aggregate):
         """
         statement = (
             select(chunks.c.chunk_number, chunks.c.payload, embeddings.c.vector)
-            .outerjoin_from(chunks, embeddings, has_vector(collection))
+            .outerjoin_from(chunks, embeddings, has_vector(collection.identity.digest))
             .where(
                 among(chunks.c.chunk_number, map(int, numbers)),
                 true() if also_unindexed else IS_INDEXED,
@@ -288,17 +289,21 @@ def vectors_by_hash(
     return {row.embedding_hash: to_vector(row.vector) for row in execute(connection, _VECTORS, given)}
 
 
-def has_vector(collection: Collection) -> ColumnElement[bool]:
-    """Return the condition that joins chunks with their vectors of the collection's model."""
+def has_vector(identity_digest: str | BindParameter[str]) -> ColumnElement[bool]:
+    """Return the condition that joins chunks with their vectors of a model."""
     return and_(
-        embeddings.c.identity_digest == collection.identity.digest,
+        embeddings.c.identity_digest == identity_digest,
         embeddings.c.embedding_hash == chunks.c.embedding_hash,
     )
 
 
 def with_vectors(statement: Select[Any], collection: Collection) -> Select[Any]:
     """Join chunks with their generations and, where they have one, their vectors."""
-    return statement.join_from(chunks, generations).join(collections).outerjoin(embeddings, has_vector(collection))
+    return (
+        statement.join_from(chunks, generations)
+        .join(collections)
+        .outerjoin(embeddings, has_vector(collection.identity.digest))
+    )
 
 
 def lacks_vector(collection: Collection) -> ColumnElement[bool]:

@@ -6,6 +6,7 @@ import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Final
 
 from groundwire.kernel.errors import DeadlineError, DrainingError, OverloadedError, QuotaExceededError, StreamIdleError
@@ -91,7 +92,7 @@ class Quotas:
         if account is None:
             account = self._accounts[caller] = _Account(units, self._clock())
             # Accounts with running calls stay, because a new account would admit as many calls again.
-            for other in list(self._accounts)[: max(0, len(self._accounts) - _MAX_CALLERS)]:
+            for other in list(islice(self._accounts, max(0, len(self._accounts) - _MAX_CALLERS))):
                 if not self._accounts[other].running:
                     del self._accounts[other]
         self._accounts.move_to_end(caller)  # whoever has not called for longest is evicted first
