@@ -220,6 +220,8 @@ def test_what_only_has_the_subject_in_its_name_is_not_defined() -> None:
         ("When did the owls leave?", "Created: 2021-05-01", False),
         ("Which owl version is it?", "Owl-Version: 3.0", True),
         ("Where does the owl live?", "Owl-Version: 3.0", False),
+        ("What is the owl type?", "Type: a bird", False),
+        ("What is the type of the owl?", "Type: a bird", True),
     ],
 )
 def test_the_head_of_a_text_answers_what_is_asked_of_the_text(question: str, field: str, is_answer: bool) -> None:
@@ -252,6 +254,29 @@ def test_what_the_section_is_about_need_not_be_said_again_to_define_it() -> None
     assert _best("What is owl watching?", section).startswith("Watching refers")
     elsewhere = make_scored("What is owl watching?", section.replace("Owl watching\n", "Foxes\n"))
     assert [each.definition for each in elsewhere if each.excerpt.text.startswith("Watching")] == [0.0]
+
+
+def test_the_number_of_a_version_is_no_date() -> None:
+    question = read_question("When was Owl 2.0 released?")
+    for text, match in (
+        ("Owl 2.0 must be built with all methods.", -1.0),
+        ("Owl 2.0 needs Owl 12.1.", -1.0),
+        ("Owl 2.0 came out on 2003-11-19.", 1.0),
+        ("Owl 2.0 came out in 1066.", 1.0),
+        ("Owl 2.0 came out on the 5th.", 1.0),
+    ):
+        assert kind_match(question, text) == match, text
+
+
+def test_only_what_has_the_number_names_a_document() -> None:
+    long = "Support for reading owls in the dark"
+    passage = make_passage("# Rationale\n\nThis text proposes owls.", title=long, source_uri="pep-0680.rst")
+    (excerpt,) = find_excerpts([passage])
+    assert scored_text(read_question("What does PEP 680 propose?"), excerpt).startswith("pep 680 rst ")
+    assert long not in scored_text(read_question("What does PEP 680 propose?"), excerpt)
+    titled = make_passage("# Rationale\n\nThis text proposes owls.", title="Owl 2 for all", source_uri="a.rst")
+    (excerpt,) = find_excerpts([titled])
+    assert scored_text(read_question("What does Owl 2 propose?"), excerpt).startswith("owl 2 for all ")
 
 
 def test_what_something_is_good_for_is_no_cause() -> None:

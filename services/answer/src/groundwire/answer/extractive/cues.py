@@ -81,7 +81,7 @@ _TIME = re.compile(
 )
 _PAST = re.compile(r"\bwhen (?:was|were|did)\b", re.IGNORECASE)
 _DATED = re.compile(
-    r"\d|\bcentur|\b(?:January|February|March|April|May|June|July|August|September|October|November|December)\b"
+    r"(?<![\w.])\d++\w*+(?!\.\d)|\bcentur|\b(?:January|February|March|April|May|June|July|August|September|October|November|December)\b"
     r"|\b(?:ago|later|earlier|yesterday|today|tonight|night|dawn|dusk|noon|midnight|morning|evening|afternoon)\b"
 )
 _REASON = re.compile(
@@ -218,10 +218,11 @@ _ABBREVIATION = re.compile(r"[\s\"\u201d](?P<term>\([A-Z]{2,6}\))")
 _SPELLED_OUT = re.compile(r"(?:\s\(|, )(?P<term>[A-Z]{2,6})\)")
 # "This PEP introduces …", "A new type … is added".
 _PRESENTED = re.compile(
-    r"(?:this|the present) (?:[A-Z]{3}|proposal|document|paper|article|specification|standard|package|module|library"
-    r"|crate) (?:introduces|proposes|defines|describes|specifies|adds|provides|implements|presents|standardi[sz]es)"
+    r"(?:^|(?<=[.!?] ))(?:(?:(?:this|the present) (?:[A-Z]{3}|proposal|document|paper|article|specification|standard"
+    r"|package|module|library|crate)|it)"
+    r" (?:introduces|proposes|defines|describes|specifies|adds|provides|implements|presents|standardi[sz]es)"
     r"(?: (?:to )?(?:add|introduce|define|adding|introducing|the addition of))? (?P<what>[^.,;:()]{2,80})"
-    r"|(?:an?|the) new (?P<added>[^.,;:()]{2,60}?) (?:is|are) (?:added|introduced|proposed|provided)\b",
+    r"|(?:an?|the) new (?P<added>[^.,;:()]{2,60}?) (?:is|are) (?:added|introduced|proposed|provided)\b)",
     re.IGNORECASE,
 )
 _WORD = re.compile(r"[^\W_]+")
@@ -264,8 +265,7 @@ _APPOSITION = re.compile(
 _USED = re.compile(r"\buse (?:an? |the )?(?P<term>[^.,;:()]{2,60}?) (?:to|when|if|for)\b", re.IGNORECASE)
 _ASKS_FOR_DEEDS = re.compile(rf"\b(?:{DEEDS})\W*$", re.IGNORECASE)
 _ASKS_FOR_USE = re.compile(rf"\b(?:{DEEDS}|for)\W*$", re.IGNORECASE)
-# Words that say of what kind a thing is: "the match statement" for `match`, "the String type" for `String`.
-_KINDS = frozenset(
+KINDS = frozenset(
     content_stems(
         "type method function operator keyword command statement expression macro trait struct enum module crate"
         " package library class object attribute field option flag setting value plan service record concept term tool"
@@ -273,6 +273,7 @@ _KINDS = frozenset(
         " software application program database language protocol format standard project"
     )
 )
+"""Stems of what says of what kind a thing is: "the match statement" for `match`, "the String type" for `String`."""
 CONSTANT = re.compile(r"\b[A-Z]{5,}\b")
 """Names in capitals: `SIGTERM`."""
 _OPTION = re.compile(r"(?<!\S)--?[A-Za-z][\w-]*+")
@@ -360,7 +361,7 @@ def definition_match(question: Question, text: str, source: str) -> float:
         # "What is Contoso's mission?", and Contoso says: "Our mission is to fly."
         text = _OUR.sub(owner["name"] or owner["named"], text) if owner else text
         is_used = _ASKS_FOR_USE.search(question.text) is not None and any(
-            subject - _KINDS <= _stems(match["term"], subject) <= subject | _KINDS for match in _USED.finditer(text)
+            subject - KINDS <= _stems(match["term"], subject) <= subject | KINDS for match in _USED.finditer(text)
         )
         told = max(defines(subject, text, source), 0.7 * is_used, 1.0 * _defines_as(question.subject, text))
         verb = _DEFINING_VERB.search(text) if _ASKS_FOR_DEEDS.search(question.text) else None
@@ -381,8 +382,8 @@ def _defines_as(subject: Sequence[str], text: str) -> bool:
 def is_name_of(heading: str, subject: AbstractSet[str]) -> bool:
     """Tell whether a heading is nothing but the name of a subject, given as stems, or has it among its options."""
     names = _OPTION.findall(heading) if REFERENCE.fullmatch(heading) else []
-    asked = subject - _KINDS or subject
-    return any(bool(asked) and asked <= _stems(name, subject) <= subject | _KINDS for name in (*names, heading))
+    asked = subject - KINDS or subject
+    return any(bool(asked) and asked <= _stems(name, subject) <= subject | KINDS for name in (*names, heading))
 
 
 def defines(subject: AbstractSet[str], text: str, source: str) -> float:
@@ -395,7 +396,7 @@ def defines(subject: AbstractSet[str], text: str, source: str) -> float:
         is_denied = NEGATION.match(text, verb.end() + 1) is not None
         is_praise = not verb["verb"] and _PRAISE.match(text, verb.end()) is not None
         is_named = any(_stems(match["term"], subject) == subject for match in _ALIAS.finditer(text, 0, verb.start()))
-        is_subject = subject <= defined and defined - subject <= _KINDS
+        is_subject = subject <= defined and defined - subject <= KINDS
         if (is_subject or is_named) and not is_denied and not is_praise:
             if verb["copula"] or verb["verb"]:
                 return 1.0
@@ -416,7 +417,7 @@ def defines(subject: AbstractSet[str], text: str, source: str) -> float:
     # "A trait object points to both": whatever it does tells what it is.
     begun = words(text)[: len(subject) + 4]
     opening = [word for word in begun if word not in _ARTICLES and not _ADVERB.fullmatch(word)]
-    first = [word for word in opening if stem(word) in subject or stem(word) not in _KINDS][: len(subject) + 1]
+    first = [word for word in opening if stem(word) in subject or stem(word) not in KINDS][: len(subject) + 1]
     is_subject = {stem(word) for word in first[:-1]} == subject
     # "tar --lists" is a command.
     if is_subject and _DOES.fullmatch(first[-1]) and f" {first[-1]} " in text:
@@ -429,9 +430,10 @@ def defines(subject: AbstractSet[str], text: str, source: str) -> float:
 
 def _presents(subject: AbstractSet[str], text: str) -> bool:
     """Tell whether a text presents a subject as new: "This PEP introduces a new vectorcall protocol"."""
-    match = _PRESENTED.match(text)
-    first = content_stems(match["what"] or match["added"])[: len(subject) + _KIND_WITHIN] if match else []
-    return bool(first) and subject <= set(first)
+    for match in _PRESENTED.finditer(text):
+        if subject <= set(content_stems(match["what"] or match["added"])[: len(subject) + _KIND_WITHIN]):
+            return True
+    return False
 
 
 def _spells_out(subject: AbstractSet[str], text: str) -> bool:
@@ -477,7 +479,7 @@ def _without_maker(subject: AbstractSet[str], text: str) -> str:
 def _ends_with(subject: AbstractSet[str], text: str) -> bool:
     """Tell whether a text ends with a subject, or with what kind of thing it is: "the multiplot mode"."""
     said = content_stems(text)
-    kinds = len(said) - len([*dropwhile(lambda word: word in _KINDS - subject, reversed(said))])
+    kinds = len(said) - len([*dropwhile(lambda word: word in KINDS - subject, reversed(said))])
     return set(said[len(said) - kinds - len(subject) : len(said) - kinds]) == subject
 
 

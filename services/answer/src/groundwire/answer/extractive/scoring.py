@@ -13,6 +13,7 @@ from groundwire.answer.extractive.cues import (
     BELOW_ITS_NAME,
     CONSTANT,
     INTRODUCED_AS_TERM,
+    KINDS,
     REFERENCE,
     definition_match,
     has_amount,
@@ -132,11 +133,11 @@ def resemble(one: Excerpt, other: Excerpt) -> bool:
 def scored_text(question: Question, excerpt: Excerpt) -> str:
     """Return what is embedded of an excerpt: its text below the heading that it stands under.
 
-    The name of the document comes first where the question has the number in it: "PEP 8" means nothing to a model.
+    The name of the document comes first where it has a number that the question has: "PEP 8" means nothing to a model.
     """
     about = excerpt.about.strip()
-    if _is_named(question, excerpt.passage):
-        about = f"{_document_name(excerpt.passage)} {about}"
+    if name := _named_as(question, excerpt.passage):
+        about = f"{name} {about}"
     if excerpt.kind is BlockKind.CODE and about and about != excerpt.heading:
         return about  # code says little to a model of sentences; what introduces it says what it shows
     is_headed = excerpt.passage.markup is not Markup.NONE or excerpt.field_of
@@ -185,7 +186,11 @@ def _coverage(weights: Mapping[str, float], excerpt: Excerpt) -> float:
 
 def _document_name(passage: Passage) -> str:
     """Return the words of title and source, numbers without leading zeros: `docs pep 8 rst` of `docs/pep-0008.rst`."""
-    return " ".join(dict.fromkeys(word.lstrip("0") or word for word in words(f"{passage.title} {passage.source_uri}")))
+    return _as_name(f"{passage.title} {passage.source_uri}")
+
+
+def _as_name(text: str) -> str:
+    return " ".join(dict.fromkeys(word.lstrip("0") or word for word in words(text)))
 
 
 def _is_own(question: Question, excerpt: Excerpt) -> bool:
@@ -195,13 +200,14 @@ def _is_own(question: Question, excerpt: Excerpt) -> bool:
     return bool(is_record and asks_of_self and _SELF.search(excerpt.text))
 
 
-def _is_named(question: Question, passage: Passage) -> bool:
-    """Tell whether the document of a passage has a number in its name that the question has, behind the same word.
+def _named_as(question: Question, passage: Passage) -> str:
+    """Return the words of title or source, whichever has a number that the question has too, behind the same word.
 
     A number alone names nothing: "5 failures" does not ask for `05-setup.md`.
     """
     asked = set(_numbered(question.text))
-    return any(each in asked for text in (passage.title, passage.source_uri) for each in _numbered(text))
+    named = (text for text in (passage.title, passage.source_uri) if not asked.isdisjoint(_numbered(text)))
+    return _as_name(next(named, ""))
 
 
 def _numbered(text: str) -> Iterator[tuple[str, str]]:
@@ -299,7 +305,7 @@ def _parts(
         "command": max((covered(weights, question.stems_of(each)) for each in commands), default=0.0) * is_how,
         "leaning": float(excerpt.leans and not is_below_name),
         "joined": float(excerpt.is_joined),
-        "announcement": float(is_announcement(excerpt.text) and not (excerpt.is_whole or _is_named(question, passage))),
+        "announcement": float(is_announcement(excerpt.text) and not (excerpt.is_whole or _named_as(question, passage))),
         "note_of_change": float(is_note_of_change(question, excerpt.heading, passage.section_heading, passage.chapter)),
         "back_matter": float(is_back_matter(question, excerpt.heading)),
         "tip": float(question.kind in _ASKS_WHAT_IS_SO and is_tip(excerpt.text)),
@@ -430,6 +436,8 @@ def answers_as_field(question: Question, excerpt: Excerpt) -> bool:
     tells_more = not set(said).issuperset(content_stems(value))
     # `Python-Version` tells a version. `Author` and `Created` tell who wrote a text, and when, not who did what.
     is_asked = bool(named) and (name_stems[-1] in asked or says_who_or_when_written(question, name))
+    # "What is the list type?" asks for no `Type`, as "What is the type of list?" does.
+    is_of_another = is_of_another or (len(question.subject) > 1 and question.subject[-1] in KINDS & named)
     return tells_more and is_asked and not is_of_another and {word for word in asked if word.isdigit()} <= excerpt.stems
 
 
@@ -533,7 +541,7 @@ class Support:
             "similarity": item.similarity,
             "relevance": question.scale.of(passage.relevance),
             "coverage_around": coverage,
-            "named": coverage * _is_named(question, passage),
+            "named": coverage * bool(_named_as(question, passage)),
             # A heading that names somebody does not say who founded what, nor one on hash maps how long one lives.
             "headed": item.headed * (0.5 + 0.5 * coverage) * (question.kind not in _FACT_KINDS),
             "identified": float(has_identifiers and bool(self._constants or self._exact)),
