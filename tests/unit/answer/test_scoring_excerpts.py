@@ -240,6 +240,9 @@ def test_the_head_of_a_text_answers_what_is_asked_of_the_text(question: str, fie
         ("What is OW?", "Data stay whole by watching (Owl Watch, OW).", 0.6),
         ("What is OWCC?", "We use Owlwatch Concurrency Control (OWCC) for it.", 0.6),
         ("What is OW?", "Foxes hunt mice (OW) there.", 0.0),
+        ("What is the owl macro?", "#[owl] is an attribute of the crate.", 1.0),
+        ("What are owls?", "Owls is where things get complicated.", 0.7),
+        ("What is a red owl?", "For each owl that is a red owl, the nest is the owl itself.", 0.0),
         ("What is owl watching?", "Thus it supports owl watching: it is possible to see them.", 0.7),
         ("What does OWL FULL do?", "OWL FULL requires a lock of the table.", 0.3),
         ("What does `max_owls` set?", "max_owls (integer): Sets how many owls there are.", 0.7),
@@ -316,6 +319,8 @@ def test_who_makes_a_thing_and_what_it_is_like_do_not_hide_its_definition() -> N
 
 
 def test_where_to_read_more_answers_nothing() -> None:
+    told = "The format of owls is described in Owls. The owls are told apart by their ears."
+    assert _best("What is the format of owls?", told).startswith("The owls")
     for pointer in ("Learn more about owls by reading the product page.", "See the owls readme for owls in detail."):
         assert _best("What are owls?", f"{pointer} With owls, it is easy to find mice.").startswith("With owls")
 

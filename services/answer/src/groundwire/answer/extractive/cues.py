@@ -143,7 +143,7 @@ _ANNOUNCEMENT = re.compile(
     r"|\bwe (?:\w+ly )?(?:review|comment on|discuss|turn to)\b"
     r"|^what follows\b"
     r"|^there are (?:also )?(?:some|several|many|various|different|a few|a number of) (?:\w+ ){1,4}(?:kinds?|types?)\.$"
-    r"|\b(?:is|are) (?:described|explained|discussed|documented|covered) in (?:the )?(?:section|chapter|appendix)\b"
+    r"|\b(?:is|are) (?:described|explained|discussed|documented|covered) in\b"
     r"|^here(?:['\u2019]s| is| are)\b[^\n:]*+$|^(?:imagine|picture|suppose|think of|introducing|welcome to)\b"
     r"|^(?:to|for|if you)\b[^.,;:]{2,100}, (?:please )?(?:see|refer to|consult|check|read)\b"
     r"|^(?:please )?(?:see (?:the|our)|(?:learn|read|find out) (?:more|how))\b"
@@ -195,7 +195,7 @@ _TIP = re.compile(
 )
 _DEFINING_VERB = re.compile(
     r"\b(?:(?P<copula>is|are|was|were)"
-    r"(?= (?:an?|the|one|another|any|part|code|data|how|what|when|where|\w+ that|\w{3,} \w{3,}(?<!ou)s)\b)"
+    r"(?= (?!where )(?:an?|the|one|another|any|part|code|data|how|what|when|\w+ that|\w{3,} \w{3,}(?<!ou)s)\b)"
     r"|(?P<verb>means?|refers? to|stands? for|describes?|lets?|allows?|enables?|provides?|defines?"
     r"|(?:can|may|could) be (?:thought of|seen|regarded|viewed|described) as)|is|are|was|were)\b"
 )
@@ -231,7 +231,8 @@ _NAME_AT_FRONT = re.compile(r"(?:(?:The|An?) )?(?:[a-z-]+ )?(?P<name>[A-Z][\w-]*
 _ABBREVIATED = re.compile(r"\b[A-Z]{1,5}\b")
 # What opens so says something of the thing under a condition.
 _SUBORDINATE = re.compile(
-    r"(?:while|if|when(?:ever)?|although|though|because|since|unless|as|where|once)\b", re.IGNORECASE
+    r"(?:for (?:each|every|any)|while|if|when(?:ever)?|although|though|because|since|unless|as|where|once)\b",
+    re.IGNORECASE,
 )
 _DOES = re.compile(r"(?!(?:is|was|has|does|requires|needs|depends|expects)$)[a-z]{2,}[a-rt-z]s")
 _ADVERB = re.compile(r"only|just|\w{3,}ly")
@@ -396,7 +397,8 @@ def defines(subject: AbstractSet[str], text: str, source: str) -> float:
         is_denied = NEGATION.match(text, verb.end() + 1) is not None
         is_praise = not verb["verb"] and _PRAISE.match(text, verb.end()) is not None
         is_named = any(_stems(match["term"], subject) == subject for match in _ALIAS.finditer(text, 0, verb.start()))
-        is_subject = subject <= defined and defined - subject <= KINDS
+        # "#[entry] is an attribute that …" says what the entry macro is.
+        is_subject = (subject - KINDS or subject) <= defined and defined - subject <= KINDS
         if (is_subject or is_named) and not is_denied and not is_praise:
             if verb["copula"] or verb["verb"]:
                 return 1.0
