@@ -136,6 +136,9 @@ class FiltersByIndex(Protocol):
 class Rebuildable(Protocol):
     """An engine whose index goes stale under writes and can be rebuilt beside the serving one (design D9b)."""
 
+    rebuilt_above: int
+    """Collections of up to so many points never need it."""
+
     def needs_rebuild(self, collection: str, budget: Budget) -> bool:
         """Tell whether enough points lie outside the index to make a rebuild worthwhile."""
 

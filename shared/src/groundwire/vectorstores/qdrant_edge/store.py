@@ -93,6 +93,7 @@ class QdrantEdgeVectorStore(EngineStore):
         self._index_fields_after = index_fields_after
         self._rebuild_after = rebuild_after
         self._rebuild_growth = rebuild_growth
+        self.rebuilt_above = min(index_fields_after, rebuild_after)
         self._scrub_at_once = scrub_at_once
         self._is_closed = threading.Event()
         try:
