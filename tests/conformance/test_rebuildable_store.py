@@ -119,6 +119,21 @@ def test_a_rebuild_pays_for_many_points_outside_the_index_that_are_a_good_part_o
     assert store.needs_rebuild(NAME, Budget())
 
 
+def test_filters_count_as_slow_from_when_indexes_of_fields_are_missed_until_they_are_built(
+    store: QdrantEdgeVectorStore,
+) -> None:
+    store._index_fields_after = COUNT
+    store.needs_rebuild(NAME, Budget())
+    assert store.filters_by_index(NAME), "so few points are filtered fast without"
+    store._index_fields_after = COUNT - 1
+    assert store.needs_rebuild(NAME, Budget())
+    assert not store.filters_by_index(NAME)
+    store.rebuild(NAME, points, Budget())
+    assert store.filters_by_index(NAME)
+    assert not store.needs_rebuild(NAME, Budget())
+    assert store.filters_by_index(NAME)
+
+
 def test_writes_during_a_build_survive_it(store: QdrantEdgeVectorStore) -> None:
     replaced, added = unit_vectors(1, seed=8), unit_vectors(40, seed=9)
     store.upsert(NAME, batch([900], unit_vectors(1, seed=7)), Budget())

@@ -46,6 +46,8 @@ def eventually(is_true: Callable[[], bool]) -> bool:
 class RebuildableStore(MemoryVectorStore):
     """Wants a rebuild once, and remembers what it was given."""
 
+    rebuilt_above = 0
+
     def __init__(self) -> None:
         super().__init__()
         self.rebuilt: list[int] = []

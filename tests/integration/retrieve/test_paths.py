@@ -9,6 +9,7 @@ import pytest
 
 from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.filter_parsing import JsonFilter, parse_filter
 from groundwire.retrieve import vector_search
@@ -132,6 +133,30 @@ def test_the_plan_says_which_path_was_taken_and_what_the_engine_cannot_do(large:
     assert "of 2000 chunks match" in dense.detail
     if isinstance(large.vectors, QdrantEdgeVectorStore):
         assert dense.detail.endswith("; engine cannot evaluate $like")
+
+
+def test_filters_do_not_go_to_an_engine_whose_indexes_are_not_built_yet(tmp_path: Path) -> None:
+    pytest.importorskip("qdrant_edge")
+    store = QdrantEdgeVectorStore(tmp_path / "vectors", index_fields_after=100)
+    library = Library(tmp_path, engine=store)
+    for number in range(4):
+        category = "odd" if number % 2 else "even"
+        texts = [f"word{part} of {number}" for part in range(30)]
+        library.put(f"{number}.txt", texts, fields=DocumentFields(category=category))
+    engine_name, searched = library.collection.engine_name, []
+    assert store.needs_rebuild(engine_name, Budget())
+    for _ in range(2):
+        response = _ask(library, 3, {"category": "odd"}, mode=_VECTOR, explain=True)
+        (dense,) = [stage for stage in response.explain_plan.stages if stage.path]
+        searched.append((dense.path, dense.detail, _numbers(response)))
+        store.rebuild(engine_name, tuple, Budget())
+    (before, said_before, found), (after, said_after, found_again) = searched
+    assert (before, after) == ("filtered exact", "engine filter")
+    assert "60 of 120 chunks match" in said_before
+    assert said_after == "the engine evaluates the filter"
+    assert found == found_again
+    library.close()
+    store.close()
 
 
 def test_random_filters_in_random_order_give_the_same_on_first_and_later_use(library: Library) -> None:

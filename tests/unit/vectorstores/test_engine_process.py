@@ -319,6 +319,14 @@ def test_closing_waits_for_the_calls_that_run(start: Start) -> None:
     assert engine._process.exit_code == 0
 
 
+def test_closing_lets_the_engine_end_what_a_caller_has_given_up_on(start: Start) -> None:
+    engine = start()
+    with pytest.raises(DeadlineError):
+        engine.read(Budget(0.1), "echo_later", b"late", 2.0)
+    engine.close()
+    assert engine._process.exit_code == 0, "it was not killed, and has closed its files"
+
+
 def test_a_full_disk_is_named(start: Start, tmp_path: Path) -> None:
     engine = start()
     with pytest.raises(ExhaustedError, match="no space left") as failed:

@@ -136,6 +136,13 @@ class Collections(Aggregate):
         """Return the names of the engine collections that serve, of all tenants."""
         return list(self._database.query(select(collections.c.engine_name)).scalars())
 
+    def larger_than(self, chunk_count: int) -> list[Collection]:
+        """Return the collections of all tenants with more live chunks than that; reads every document."""
+        summed = select(documents.c.collection_key).where(IS_VISIBLE).group_by(documents.c.collection_key)
+        large = summed.having(func.sum(documents.c.chunk_count) > chunk_count)
+        statement = select(collections).where(collections.c.collection_key.in_(large))
+        return [to_collection(row) for row in self._database.query(statement).mappings()]
+
     def page(self, tenant: str, after_name: str, limit: int) -> list[Collection]:
         """Return up to `limit` collections with names above `after_name` (empty for the first), by name."""
         # By name, not by offset: creations and deletions between two pages do not shift the entries.

@@ -125,16 +125,19 @@ class VectorStore(Protocol):
 class FiltersByIndex(Protocol):
     """An engine whose filters use indexes, so that a filtered search costs about as much as another.
 
-    Searches in other engines get their filters resolved elsewhere.
+    Searches in other engines get their filters resolved elsewhere, and so do those in collections without indexes.
     """
 
-    filters_by_index: bool
-    """Always true; other engines have no such attribute."""
+    def filters_by_index(self, collection: str) -> bool:
+        """Tell whether that holds for a collection now, by what is known of it: indexes may still have to be built."""
 
 
 @runtime_checkable
 class Rebuildable(Protocol):
     """An engine whose index goes stale under writes and can be rebuilt beside the serving one (design D9b)."""
+
+    rebuilt_above: int
+    """Collections of up to so many points never need it."""
 
     def needs_rebuild(self, collection: str, budget: Budget) -> bool:
         """Tell whether enough points lie outside the index to make a rebuild worthwhile."""

@@ -40,6 +40,9 @@ _REFUSED_AFTER_S = 5.0
 # points.
 _BUSY_LIMIT_S = 300.0
 _STOP_S = 60.0
+# How long a serving engine may go on at its end with what callers have given up on, such as loading a collection: one
+# that is killed leaves its collections unsealed, and the next start has to compare them with the catalog.
+_FINISHING_S = 5.0
 # Closing flushes: up to 3 s for a large shard on a busy disk.
 _STOP_SILENT_S = 10.0
 _KILL_S = 5.0
@@ -126,6 +129,7 @@ class EngineProcess:
         self._folder = folder
         self._hung_after_s = hung_after_s
         self._busy_limit_s = _BUSY_LIMIT_S if is_serving else float("inf")
+        self._finishing_s = _FINISHING_S if is_serving else 0.0
         self._process = ChildProcess(
             _SERVER,
             module,
@@ -210,6 +214,15 @@ class EngineProcess:
             with self._unused:
                 # Running calls may finish, unless the engine is silent: it may never answer them.
                 while self._in_use and self.silent_s < _SILENT_S and time.monotonic() < ends_at:
+                    self._unused.wait(_STEP_S)
+                # So may, for a while, what callers have given up on; the watcher takes it back.
+                gives_up_at = time.monotonic() + self._finishing_s
+                while (
+                    self._abandoned
+                    and self._process.exit_code is None
+                    and self.silent_s < _SILENT_S
+                    and time.monotonic() < gives_up_at
+                ):
                     self._unused.wait(_STEP_S)
             # Before the connections go: the watcher uses one of them, and gives back those whose answers came late.
             self._is_stopping.set()
@@ -344,15 +357,14 @@ class EngineProcess:
 
     def _take_back(self) -> None:
         with self._unused:
-            waiting, self._abandoned = self._abandoned, []
+            waiting = list(self._abandoned)
         # Outside the lock: looking for an answer takes a moment, and calls go on meanwhile.
-        still_waiting = [each for each in waiting if each[1].answer(_DRAIN_S) is None]
+        answered = [each for each in waiting if each[1].answer(_DRAIN_S) is not None]
         with self._unused:
-            self._abandoned += still_waiting
-            for connections, channel in waiting:
-                if (connections, channel) not in still_waiting:
-                    connections.free.append(channel)
-                    connections.came_back.notify()
+            for connections, channel in answered:
+                self._abandoned.remove((connections, channel))
+                connections.free.append(channel)
+                connections.came_back.notify()
 
     def _is_disk_full(self) -> bool:
         try:

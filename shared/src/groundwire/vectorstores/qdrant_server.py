@@ -201,7 +201,6 @@ class QdrantServerVectorStore(EngineAdapter):
         StoreUnavailableError: the server does not answer, or refuses the key.
     """
 
-    filters_by_index = True
     _batch = 256
     # Servers learned to match substrings late, so those go through the catalog.
     _compiled = ConditionCompiler(_ENGINE, matches_substrings=False)
@@ -221,6 +220,9 @@ class QdrantServerVectorStore(EngineAdapter):
         except BaseException:
             self.close()
             raise
+
+    def filters_by_index(self, _collection: str) -> bool:
+        return True  # they are made with the collection
 
     def drop_collection(self, collection: str, budget: Budget) -> None:
         self._dimensions.pop(collection, None)

@@ -146,7 +146,7 @@ def build(
     housekeeping = Housekeeping(lanes, database.clock, settings.sweep_every_s)
 
     def after_write(collection: Collection, leaves_work: bool) -> None:
-        engine.written[collection.engine_name] = collection
+        engine.maybe_stale[collection.engine_name] = collection
         if leaves_work:
             housekeeping.nudge()
 

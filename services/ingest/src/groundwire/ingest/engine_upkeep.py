@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from threading import Event
 
 import structlog
 
@@ -44,20 +45,23 @@ class EngineUpkeep:
 
     * Tasks of the outbox: what a change left to do in the engine.
     * Repeated chunks: those left out because of another one are indexed once that one is gone (requirement C06).
-    * Stale indexes are rebuilt beside the serving ones (design D9b), for engines that do not keep theirs fresh.
+    * Stale indexes are rebuilt beside the serving ones (design D9b), for engines that do not keep theirs fresh. After a
+      start all large collections are looked at once: the process before may have ended before it rebuilt them. That
+      also opens their files, so that the first search does not have to.
     * Collections that a crash, a power cut or damaged files left behind are filled again; searches of one fail with
       StoreUnavailableError until it is whole. Engines that take care of themselves need nothing.
 
     `locks` holds one lock for each engine collection: whoever reads points of live chunks from the catalog to write
-    them, or puts points back, holds it, so that nobody overwrites newer filter keys with older ones. `written` are the
-    collections that were written to, by engine name; whoever writes adds them.
+    them, or puts points back, holds it, so that nobody overwrites newer filter keys with older ones. `maybe_stale`
+    are the collections whose index is to be looked at, by engine name; whoever writes adds them.
     """
 
     catalog: Catalog
     vectors: VectorStore
     points: PointCheck
     locks: KeyedLocks
-    written: dict[str, Collection] = field(default_factory=dict)
+    maybe_stale: dict[str, Collection] = field(default_factory=dict)
+    _has_noted_large: Event = field(default_factory=Event, init=False)
 
     def jobs(self) -> tuple[list[Job], Job, Job]:
         """Return the short jobs, the job that rebuilds stale indexes, and the job that refills lost ones."""
@@ -73,8 +77,7 @@ class EngineUpkeep:
         rebuild = Job(
             "rebuild",
             self.rebuild,
-            # A copy, because calls write to collections meanwhile.
-            lambda: [Subject(name, each.tenant, each.name) for name, each in list(self.written.items())],
+            self._maybe_stale,
             # Not after each write: asking the engine would compete with small writes for the processor.
             every_s=_REBUILD_EVERY_S,
             timeout_s=REWRITE_S,
@@ -151,10 +154,19 @@ class EngineUpkeep:
                 done += len(points.numbers)
         return done
 
+    def _maybe_stale(self) -> list[Subject]:
+        # Here and not at the start, which does not have to wait for the query.
+        if isinstance(self.vectors, Rebuildable) and not self._has_noted_large.is_set():
+            for large in self.catalog.collections.larger_than(self.vectors.rebuilt_above):
+                self.maybe_stale.setdefault(large.engine_name, large)
+            self._has_noted_large.set()
+        # A copy, because calls write to collections meanwhile.
+        return [Subject(name, each.tenant, each.name) for name, each in list(self.maybe_stale.items())]
+
     def rebuild(self, subject: Subject, budget: Budget) -> int:
         """Rebuild a stale index, which takes minutes for a large collection; searches continue."""
         # Read first: a write that comes during the rebuild replaces it, and the index counts as stale again.
-        collection, store, done = self.written.get(subject.key), self.vectors, 0
+        collection, store, done = self.maybe_stale.get(subject.key), self.vectors, 0
         with suppress(CollectionNotFoundError):  # dropped, or another engine collection serves now
             if (
                 collection is not None
@@ -166,8 +178,8 @@ class EngineUpkeep:
                     collection.engine_name, lambda: self.catalog.embeddings.points(collection, _POINTS_PER_FILL), budget
                 )
                 done = 1
-        if self.written.get(subject.key) is collection:  # else it was written to again meanwhile
-            self.written.pop(subject.key, None)
+        if self.maybe_stale.get(subject.key) is collection:  # else it was written to again meanwhile
+            self.maybe_stale.pop(subject.key, None)
         return done
 
     def find_lost(self, budget: Budget) -> None:
@@ -216,6 +228,8 @@ class EngineUpkeep:
             store.mark_verified(subject.key, budget)  # it has no owner any more: deleted, or an abandoned build
             return 0
         store.mark_verified(subject.key, budget)
+        # An index that was filled again is rebuilt like any other that many points were written to.
+        self.maybe_stale[subject.key] = collection
         unrepaired = sum(not finding.repaired for finding in findings)
         _log.info(
             "recovered an index",

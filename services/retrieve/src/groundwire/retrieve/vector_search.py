@@ -164,8 +164,12 @@ class VectorSearch:
             return VectorPlan(path, detail=f"{total} chunks are compared one by one, on every engine")
         if self.matches.is_open:
             return VectorPlan(VectorPath.APPROXIMATE)
-        if isinstance(self.engine, FiltersByIndex) and not self._unsupported:
-            return VectorPlan(VectorPath.ENGINE_FILTER, detail="the engine has indexes for filters")
+        if (
+            not self._unsupported
+            and isinstance(self.engine, FiltersByIndex)
+            and self.engine.filters_by_index(self.view.collection.engine_name)
+        ):
+            return VectorPlan(VectorPath.ENGINE_FILTER, detail="the engine evaluates the filter")
         share = self.matches.share()
         return choose_path(share, total, depth, is_known=self.matches.is_known, seen_share=self.view.seen_share())
 

@@ -135,6 +135,8 @@ class ServedCollection:
         self.removals = 0
         """How often points were removed; `scrubbed` is that count when the files were last rewritten."""
         self.scrubbed = 0
+        self.lacks_field_indexes = False
+        """Whether filters have to look at so many points that they take long, as far as is known."""
         self.is_dropped = threading.Event()
         self._copy = copy
         # By copy: readers of the old one may outlive the switch to the next.

@@ -72,7 +72,6 @@ class QdrantEdgeVectorStore(EngineStore):
         StoreMismatchError: the folder was written by another engine or in another layout.
     """
 
-    filters_by_index = True
     _batch = 250
     _compiled = ConditionCompiler(_ENGINE, matches_substrings=True)
 
@@ -93,6 +92,7 @@ class QdrantEdgeVectorStore(EngineStore):
         self._index_fields_after = index_fields_after
         self._rebuild_after = rebuild_after
         self._rebuild_growth = rebuild_growth
+        self.rebuilt_above = min(index_fields_after, rebuild_after)
         self._scrub_at_once = scrub_at_once
         self._is_closed = threading.Event()
         try:
@@ -179,13 +179,18 @@ class QdrantEdgeVectorStore(EngineStore):
     def count(self, collection: str, budget: Budget) -> int:
         return int(self._read(self._served(collection), budget, "count"))
 
+    def filters_by_index(self, collection: str) -> bool:
+        served = self._collections.get(collection)
+        return served is None or not served.lacks_field_indexes
+
     def needs_rebuild(self, collection: str, budget: Budget) -> bool:
         """Tell whether a rebuild pays: many points without field indexes, or many outside the vector index."""
         served = self._served(collection)
         if not served.is_complete:
             return False
         points, indexed, has_field_indexes = self._read(served, budget, "sizes")
-        if points > self._index_fields_after and not has_field_indexes:
+        served.lacks_field_indexes = points > self._index_fields_after and not has_field_indexes
+        if served.lacks_field_indexes:
             return True
         outside = points - indexed
         return bool(outside > self._rebuild_after and outside >= self._rebuild_growth * indexed)
@@ -337,6 +342,7 @@ class QdrantEdgeVectorStore(EngineStore):
         start_builder = partial(self._start, "build", niceness=_BUILDER_NICENESS, is_serving=False)
         rebuild = Rebuild(engine, start_builder, served, self._rebuild_after, budget, self._is_closed)
         rebuild.run(self._numbers(served, budget), points)
+        served.lacks_field_indexes = False
         served.scrubbed = removals
 
     def _numbers(self, served: ServedCollection, budget: Budget) -> Iterator[int]:
