@@ -301,6 +301,18 @@ async def test_an_answer_of_a_model_is_kept_whole_in_its_session(model: Scripted
     assert len(model.requests) == 1
 
 
+async def test_a_model_learns_what_the_conversation_is_about(model: ScriptedModel, chat_rig: MakeChatRig) -> None:
+    model.says(_TRUE)
+    rig = chat_rig()
+    session = await rig.session()
+    await rig.ask(_QUESTION, session_id=session)
+    await rig.ask("Do the small mice hunt at night?", session_id=session)
+    first, second = (request["messages"][-1]["content"] for request in model.requests)
+    assert "conversation" not in first
+    assert "Do the small mice hunt at night? (The conversation is about: " in second
+    assert "fox" in second.partition("The conversation is about: ")[2].partition(")")[0]
+
+
 async def test_a_key_is_sent_and_shown_nowhere(model: ScriptedModel, chat_rig: MakeChatRig) -> None:
     model.says(_TRUE)
     rig = chat_rig(generator_api_key=SecretStr("s3cret"))

@@ -240,6 +240,7 @@ def test_the_head_of_a_text_answers_what_is_asked_of_the_text(question: str, fie
         ("What is OW?", "Data stay whole by watching (Owl Watch, OW).", 0.6),
         ("What is OWCC?", "We use Owlwatch Concurrency Control (OWCC) for it.", 0.6),
         ("What is OW?", "Foxes hunt mice (OW) there.", 0.0),
+        ("What is OW?", "Foxes hunt mice (OW) there, by an Owl Watch (OW).", 0.6),
         ("What is the owl macro?", "#[owl] is an attribute of the crate.", 1.0),
         ("What are owls?", "Owls is where things get complicated.", 0.7),
         ("What is a red owl?", "For each owl that is a red owl, the nest is the owl itself.", 0.0),

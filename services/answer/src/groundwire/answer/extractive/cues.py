@@ -389,6 +389,7 @@ def is_name_of(heading: str, subject: AbstractSet[str]) -> bool:
 
 def defines(subject: AbstractSet[str], text: str, source: str) -> float:
     """Return how far a sentence defines a subject, given as stems; see `definition_match`."""
+    written = text
     text = _without_maker(subject, _with_abbreviation(subject, _TYPE_PARAMETER.sub("", text)))
     verb = None if _SUBORDINATE.match(text) or _PARTLY.match(text) else _DEFINING_VERB.search(text)
     if verb is not None:
@@ -425,7 +426,7 @@ def defines(subject: AbstractSet[str], text: str, source: str) -> float:
     if is_subject and _DOES.fullmatch(first[-1]) and f" {first[-1]} " in text:
         return 0.7
     introduced = any(subject == _stems(match["term"], subject) for match in _INTRODUCED.finditer(text))
-    if introduced or sets_off(subject, source) or _presents(subject, text) or _spells_out(subject, text):
+    if introduced or sets_off(subject, source) or _presents(subject, text) or _spells_out(subject, written):
         return INTRODUCED_AS_TERM
     return 0.3 if subject <= {stem(word) for word in words(text)[: len(subject) + 1]} else 0.0
 
@@ -449,7 +450,8 @@ def _spells_out(subject: AbstractSet[str], text: str) -> bool:
             before = [word.casefold() for word in _WORD.findall(text, 0, match.start())[-len(term) :]]
             first = next((place for place, word in enumerate(before) if word[0] == term[0]), len(before))
             letters = iter("".join(before[first:]))
-            return all(letter in letters for letter in term)
+            if all(letter in letters for letter in term):
+                return True
     return False
 
 
