@@ -245,6 +245,8 @@ def test_the_head_of_a_text_answers_what_is_asked_of_the_text(question: str, fie
         ("What are owls?", "Owls is where things get complicated.", 0.7),
         ("What is a red owl?", "For each owl that is a red owl, the nest is the owl itself.", 0.0),
         ("What is owl watching?", "Thus it supports owl watching: it is possible to see them.", 0.7),
+        ("What is an owl?", "Mice do not fit the nature of an owl: it is excepted.", 0.0),
+        ("What is /owls used for?", "The /owls hierarchy contains files of the night.", 0.7),
         ("What does OWL FULL do?", "OWL FULL requires a lock of the table.", 0.3),
         ("What does `max_owls` set?", "max_owls (integer): Sets how many owls there are.", 0.7),
     ],

@@ -259,9 +259,10 @@ _PRAISE = re.compile(
 )
 # "Be aware of the formulary, which is a list of medications"; the same with a dash; "Race conditions, in which …".
 _APPOSITION = re.compile(
-    r"(?:, which (?:is|are|was|were) |\u2014)(?=(?:an?|the|any) )|, in which |: (?=(?:it|this|that) (?:is|means) |an? )"
+    r"(?:, which (?:is|are|was|were) |\u2014)(?=(?:an?|the|any) )|, in which "
     r"|, which (?:involves?|means?|refers? to|consists? of|lets?|allows?) "
 )
+_TOLD_BEHIND_COLON = re.compile(r": (?=(?:it|this|that) (?:is|means) |an? )")
 # "You can use the `only` option to …" tells what it does, and what it is for.
 _USED = re.compile(r"\buse (?:an? |the )?(?P<term>[^.,;:()]{2,60}?) (?:to|when|if|for)\b", re.IGNORECASE)
 _ASKS_FOR_DEEDS = re.compile(rf"\b(?:{DEEDS})\W*$", re.IGNORECASE)
@@ -271,7 +272,8 @@ KINDS = frozenset(
         "type method function operator keyword command statement expression macro trait struct enum module crate"
         " package library class object attribute field option flag setting value plan service record concept term tool"
         " directive builtin mode extension plugin middleware pragma clause environment platform system framework"
-        " software application program database language protocol format standard project"
+        " software application program database language protocol format standard project directory folder hierarchy"
+        " area archive implementation"
     )
 )
 """Stems of what says of what kind a thing is: "the match statement" for `match`, "the String type" for `String`."""
@@ -415,7 +417,9 @@ def defines(subject: AbstractSet[str], text: str, source: str) -> float:
     label = LABEL.match(text)
     if label is not None and is_name_of(_ASIDE.sub(" ", label["term"]), subject):
         return 0.7
-    if any(_ends_with(subject, text[: each.start()]) for each in _APPOSITION.finditer(text)):
+    # Behind a colon, what has a name of several words: much else ends with a single one.
+    told = (*_APPOSITION.finditer(text), *(_TOLD_BEHIND_COLON.finditer(text) if len(subject) > 1 else ()))
+    if any(_ends_with(subject, text[: each.start()]) for each in told):
         return 0.7
     # "A trait object points to both": whatever it does tells what it is.
     begun = words(text)[: len(subject) + 4]
