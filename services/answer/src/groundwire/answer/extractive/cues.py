@@ -214,8 +214,8 @@ _KIND_WITHIN = 3
 INTRODUCED_AS_TERM = 0.6
 BELOW_ITS_NAME = 0.8
 _INTRODUCED = re.compile(r"\b(?:called|named|known as|termed) (?:an? |the )?(?P<term>[^.,;:()]{2,60})")
-_ABBREVIATION = re.compile(r"[\s\"\u201d](?P<term>\([A-Z]{2,6}\))")
-_SPELLED_OUT = re.compile(r"(?:\s\(|, )(?P<term>[A-Z]{2,6})\)")
+# "… Rules Check (ERC)" and "(Multiversion Concurrency Control, MVCC)".
+_ABBREVIATION = re.compile(r"(?:[\s\"\u201d]\(|, )(?P<term>[A-Z]{2,6})\)")
 # "This PEP introduces …", "A new type … is added".
 _PRESENTED = re.compile(
     r"(?:^|(?<=[.!?] ))(?:(?:(?:this|the present) (?:[A-Z]{3}|proposal|document|paper|article|specification|standard"
@@ -391,8 +391,9 @@ def is_name_of(heading: str, subject: AbstractSet[str]) -> bool:
 
 def defines(subject: AbstractSet[str], text: str, source: str) -> float:
     """Return how far a sentence defines a subject, given as stems; see `definition_match`."""
-    written = text
-    text = _without_maker(subject, _with_abbreviation(subject, _TYPE_PARAMETER.sub("", text)))
+    shortened = _with_abbreviation(subject, text)
+    is_spelled_out = shortened != text
+    text = _without_maker(subject, _TYPE_PARAMETER.sub("", shortened))
     verb = None if _SUBORDINATE.match(text) or _PARTLY.match(text) else _DEFINING_VERB.search(text)
     if verb is not None:
         front = _ASIDE.sub(" ", text[: verb.start()])
@@ -430,7 +431,7 @@ def defines(subject: AbstractSet[str], text: str, source: str) -> float:
     if is_subject and _DOES.fullmatch(first[-1]) and f" {first[-1]} " in text:
         return 0.7
     introduced = any(subject == _stems(match["term"], subject) for match in _INTRODUCED.finditer(text))
-    if introduced or sets_off(subject, source) or _presents(subject, text) or _spells_out(subject, written):
+    if introduced or sets_off(subject, source) or _presents(subject, text) or is_spelled_out:
         return INTRODUCED_AS_TERM
     return 0.3 if subject <= {stem(word) for word in words(text)[: len(subject) + 1]} else 0.0
 
@@ -443,35 +444,26 @@ def _presents(subject: AbstractSet[str], text: str) -> bool:
     return False
 
 
-def _spells_out(subject: AbstractSet[str], text: str) -> bool:
-    """Tell whether a text has what an abbreviation stands for before it: "(Multiversion Concurrency Control, MVCC)".
-
-    All its letters stand there in their order, from the first of a word on (Schwartz & Hearst, 2003).
-    """
-    for match in _SPELLED_OUT.finditer(text):
-        term = match["term"].casefold()
-        if {stem(term)} == subject:
-            before = [word.casefold() for word in _WORD.findall(text, 0, match.start())[-len(term) :]]
-            first = next((place for place, word in enumerate(before) if word[0] == term[0]), len(before))
-            letters = iter("".join(before[first:]))
-            if all(letter in letters for letter in term):
-                return True
-    return False
-
-
 def sets_off(subject: AbstractSet[str], source: str) -> bool:
     """Tell whether a text with its marks sets a subject off by emphasis or quotes, as it does to introduce a term."""
     return any(subject == _stems(match["term"], subject) for match in _TERM.finditer(source))
 
 
 def _with_abbreviation(subject: AbstractSet[str], text: str) -> str:
-    """Return the text with "the Electrical Rules Check (ERC) tool" as "the ERC tool" where ERC is the subject."""
+    """Return the text with "the Electrical Rules Check (ERC) tool" as "the ERC tool" where ERC is the subject.
+
+    What an abbreviation stands for has all its letters in their order, from the first of a word on, in no more words
+    than it has letters (Schwartz & Hearst, 2003).
+    """
     for match in _ABBREVIATION.finditer(text):
-        term = match["term"][1:-1]
-        if {stem(term.casefold())} == subject:
-            long = [*_WORD.finditer(text, 0, match.start())][-len(term) :]
-            if "".join(each[0][0] for each in long).upper() == term:
-                return f"{text[: long[0].start()]}{term}{text[match.end() :]}"
+        term = match["term"].casefold()
+        if {stem(term)} == subject:
+            before = [*_WORD.finditer(text, 0, match.start())][-len(term) :]
+            initials = "".join(word[0][0] for word in before).casefold()
+            long = before[initials.find(term[0]) :] if term[0] in initials else []
+            letters = iter("".join(word[0].casefold() for word in long))
+            if all(letter in letters for letter in term):
+                return f"{text[: long[0].start()]}{match['term']}{text[match.end() :]}"
     return text
 
 

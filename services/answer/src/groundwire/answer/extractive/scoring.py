@@ -437,8 +437,9 @@ def answers_as_field(question: Question, excerpt: Excerpt) -> bool:
     # `Python-Version` tells a version. `Author` and `Created` tell who wrote a text, and when, not who did what.
     is_asked = bool(named) and (name_stems[-1] in asked or says_who_or_when_written(question, name))
     # "What is the list type?" asks for no `Type`, as "What is the type of list?" does.
-    is_of_another = is_of_another or (len(question.subject) > 1 and question.subject[-1] in KINDS & named)
-    return tells_more and is_asked and not is_of_another and {word for word in asked if word.isdigit()} <= excerpt.stems
+    is_kind = len(question.subject) > 1 and question.subject[-1] in KINDS & named
+    is_asked = is_asked and not is_kind and not is_of_another
+    return tells_more and is_asked and {word for word in asked if word.isdigit()} <= excerpt.stems
 
 
 def answers_in_full(question: Question, item: Scored) -> bool:
