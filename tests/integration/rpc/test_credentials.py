@@ -30,7 +30,7 @@ from groundwire.rpc.channels import open_channel
 from groundwire.rpc.key_file import create_key, read_key_file, revoke_key
 from groundwire.rpc.methods import CALL_LIMITS, Work, cost_of
 from groundwire.rpc.request_context import RequestContext
-from groundwire.rpc.tls import ClientTls, TlsFiles
+from groundwire.rpc.tls import ClientTls, TlsFiles, warn_of_expiry
 from tests.credentials import RULES, Authority, Provider, bearer, make_key, unsigned_token
 from tests.integration.rpc.fake_ingest import FakeIngest, connected, fake_ingest, serving
 
@@ -282,6 +282,13 @@ async def test_a_certificate_that_has_expired_or_soon_will_is_named_in_the_log(
     async with serving(fake_ingest(), tls=TlsFiles(*files)):
         warnings = [each.getMessage() for each in caplog.records if each.name == "groundwire.rpc.tls"]
     assert [f"{files[0]} {told}" in warning for warning in warnings] == [True] * bool(told)
+
+
+def test_a_certificate_that_is_gone_again_warns_of_nothing_and_stops_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    warn_of_expiry(tmp_path / "renewed-meanwhile.pem")
+    assert not caplog.records
 
 
 async def test_a_client_certificate_of_the_authority_is_a_credential(tmp_path: Path) -> None:

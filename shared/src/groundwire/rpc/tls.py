@@ -45,7 +45,7 @@ class ServerTls:
 
         def read(contents: list[bytes]) -> list[bytes]:
             checked = check(contents)
-            _warn_of_expiry(files.certificate)
+            warn_of_expiry(files.certificate)
             return checked
 
         self._contents = WatchedFiles(paths, read, "tls_certificate")
@@ -114,8 +114,12 @@ def _checked(pair: tuple[Path, Path] | None, authority: Path | None, field: str,
     return contents
 
 
-def _warn_of_expiry(certificate: Path) -> None:
-    decoded: Any = ssl._ssl._test_decode_cert(certificate)  # type: ignore[attr-defined]  # noqa: SLF001 - nothing else of Python reads a certificate
+def warn_of_expiry(certificate: Path) -> None:
+    """Log that a certificate has expired or soon will; one that cannot be read just now is passed over."""
+    try:
+        decoded: Any = ssl._ssl._test_decode_cert(certificate)  # type: ignore[attr-defined]  # noqa: SLF001 - nothing else of Python reads a certificate
+    except OSError:
+        return  # it is being replaced, and will be read again
     end = datetime.fromtimestamp(ssl.cert_time_to_seconds(decoded["notAfter"]), UTC)
     now = datetime.now(UTC)
     if end < now:
