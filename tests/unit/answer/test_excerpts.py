@@ -921,3 +921,14 @@ def test_code_that_a_page_has_as_a_paragraph_is_not_quoted() -> None:
     for code in ("PRAGMA owls = ON | OFF | NIGHT;", "set the owls = of all nights;"):
         assert _texts(f"# Owls\n\n{code}\n\nOwls sleep by day.") == ["Owls sleep by day."]
     assert _texts("# Owls\n\nOwls sleep by day, and wake by night;\n\nThey hunt.")[0].endswith("night;")
+
+
+def test_a_footnote_of_a_pdf_is_not_quoted() -> None:
+    content = (
+        "Owls hunt by night in the wood.\n\n13 Here is an example of owls that hunt by day.\n\n12 owls were counted."
+    )
+    assert [each.text for each in _find(content, Markup.NONE)] == [
+        "Owls hunt by night in the wood.",
+        "12 owls were counted.",
+    ]
+    assert len(_find(content, Markup.MARKDOWN)) == 3

@@ -263,3 +263,29 @@ def test_a_folder_is_no_name_of_a_document() -> None:
 )
 def test_what_is_covered_asks_for_a_summary_of_documents_only(question: str, name: str | None) -> None:
     assert document_asked_for(question) == name
+
+
+def test_an_identifier_in_camel_case_is_a_word_of_its_own() -> None:
+    assert "onsend" in read_question("When is the onSend hook called?").stems
+    assert "iphone" not in read_question("When is the iPhone called?").stems
+
+
+def test_the_number_of_a_version_is_that_behind_a_v() -> None:
+    assert read_question("What does v4 remove?").stems == read_question("What does 4 remove?").stems
+
+
+def test_what_is_done_somewhere_is_no_subject() -> None:
+    assert read_question("What was removed in version 4?").kind is QuestionKind.OTHER
+    assert read_question("What is stored in the den?").subject == ()
+    assert read_question("What does the den hold?").subject == ("den",)
+
+
+def test_things_compared_are_told_apart_by_their_names() -> None:
+    assert read_question("What is the difference between send_all and send_fox?").sides == (
+        frozenset({"send"}),
+        frozenset({"send", "fox"}),
+    )
+    assert read_question("What is the difference between before_send and after_send?").sides == (
+        frozenset({"before_send"}),
+        frozenset({"after_send"}),
+    )

@@ -219,6 +219,12 @@ def test_a_number_in_words_names_nothing_that_the_passage_must_have() -> None:
     assert in_words > _support("How do 2 conditions of a filter combine?", content)
 
 
+def test_a_version_is_met_by_its_number_behind_a_v() -> None:
+    question = "What did version 4 of the owls change?"
+    assert _parts(question, "With v4 of the owls the nest did change.")["missing_number"] == 0.0
+    assert _parts(question, "With v3 of the owls the nest did change.")["missing_number"] == 1.0
+
+
 def test_the_best_supported_of_the_best_passages_leads() -> None:
     question = "What do red foxes eat in 1990?"
     passages = [

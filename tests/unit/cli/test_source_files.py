@@ -80,7 +80,9 @@ def test_what_is_not_taken_is_named_with_its_reason(folder: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["plan.SVG", "letter.rtf", "page.css", "page.xsl", "page.css.map", "page.min.js"])
+@pytest.mark.parametrize(
+    "name", ["plan.SVG", "letter.rtf", "page.css", "page.xsl", "page.css.map", "page.min.js", "searchindex.js"]
+)
 def test_what_only_programs_read_is_not_taken_although_it_is_text(folder: Path, name: str) -> None:
     (folder / name).write_text("text")
     assert SkippedFile(name, SkipReason.UNSUPPORTED) in find_source_files([folder]).skipped

@@ -134,7 +134,9 @@ def test_tables_that_lay_out_a_page_are_none() -> None:
     assert text_of(column) == f"Foxes eat mice.\n\nOwls do too.\n\n{('a ' * 600).strip()}\n\nb"
 
 
-@pytest.mark.parametrize("attribute", ['class="big navfooter"', 'class="toc"', 'role="navigation"'])
+@pytest.mark.parametrize(
+    "attribute", ['class="big navfooter"', 'class="toc"', 'class="genindextable"', 'role="navigation"']
+)
 def test_links_to_other_pages_are_no_text(attribute: str) -> None:
     page = f"<div {attribute}><ul><li><a href=a>Prev</a><li>Home</ul></div><p class=navy>Tides rise.</p>"
     assert text_of(page) == "Tides rise."

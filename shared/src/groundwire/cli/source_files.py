@@ -14,9 +14,9 @@ from groundwire.kernel.errors import FieldViolation, InvalidRequestError, refuse
 _SUFFIXES = ".csv .docx .eml .epub .htm .html .ipynb .jsonl .markdown .md .ndjson .pdf .rst .text .tsv .txt .xhtml"
 SUFFIXES = frozenset(_SUFFIXES.split())
 """Files that are taken from a folder whatever is in them; a file that is named itself is always taken."""
-# What a saved page brings with it to be shown by, a drawing, and a document of a word processor: text as it is written
-# by programs, and not as people read it.
-_OF_PROGRAMS = (".css", ".map", ".min.js", ".rtf", ".svg", ".xsl", ".xslt")
+# What a saved page brings with it to be shown and searched by, a drawing, and a document of a word processor: text as
+# it is written by programs, and not as people read it.
+_OF_PROGRAMS = (".css", ".map", ".min.js", "searchindex.js", ".rtf", ".svg", ".xsl", ".xslt")
 # Enough to tell texts from other files, however large the files of a folder are.
 _SNIFFED_BYTES = 4096
 # In bytes of UTF-8: the last character of the sniffed bytes may be incomplete.

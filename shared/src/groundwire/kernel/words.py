@@ -154,7 +154,7 @@ def stem(word: str) -> str:
     """
     word = base_form(word.removesuffix("'s"))
     if ordinal := _ORDINAL.fullmatch(word):
-        return ordinal[1]
+        return ordinal[1] or ordinal[2]
     for ending, replacement, kept in _ENDINGS:
         root = word[: len(word) - len(ending)]
         if word.endswith(ending) and len(root) >= kept and not _VOWELS.isdisjoint(root):
@@ -186,7 +186,7 @@ _IRREGULAR = """
     aliases, atlas atlases, bias biases, canvas canvases, lens lenses
 """
 _BASE_OF = {form: base for base, *forms in map(str.split, _IRREGULAR.split(",")) for form in forms}
-_ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
+_ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)|v(\d+)")
 
 # The first that fits is taken, so each stands before those that it ends in.
 _ENDINGS = (

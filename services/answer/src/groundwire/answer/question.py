@@ -49,6 +49,7 @@ class Question:
     `stems` are the distinct stems of its content words in order; `subject` those of the thing a definition is
     asked of, empty for other kinds; `is_term` is true when only a definition of it answers; `sides` are the stems of
     each of two things that are compared. `wants_code` is true when it asks for code, a command or an example.
+    `is_negated` is true when it asks for what is not so; "covered and not covered" asks for both.
     `compounds` are pairs of its words with the one that the material has for both: ("back up", "backup"). `is_set_off`
     is true where the material writes the subject in italics or quotes wherever it mentions it. `scale` is how the
     relevance of the passages is to be read.
@@ -60,15 +61,11 @@ class Question:
     subject: tuple[str, ...]
     wants_code: bool
     is_term: bool = False
+    is_negated: bool = False
     sides: tuple[frozenset[str], ...] = ()
     compounds: tuple[tuple[str, str], ...] = ()
     is_set_off: bool = False
     scale: SimilarityScale = AS_IS
-
-    @property
-    def is_negated(self) -> bool:
-        """Tell whether it asks for what is not so; "covered and not covered" asks for both."""
-        return is_negated(self.text)
 
     @property
     def asked_for(self) -> frozenset[str]:
@@ -159,12 +156,13 @@ _ASKED_FOR = re.compile(
     rf"|\bwhat (?:else )?happen(?:s|ed)\b|\bstands? for\b|{PURPOSE_ASKED.pattern}",
     re.IGNORECASE,
 )
-DEEDS = "do|set|specify|control|configure|return|represent|determine|indicate|enable|provide"
+DEEDS = "do|set|specify|control|configure|return|represent|determine|indicate|enable|provide|hold|contain|store"
 """What "What does … do?" may end with."""
 _SUBJECT = re.compile(
     r"^\W*(?:what(?:'s|\u2019s| is| are| was| were)(?: meant by)?|define"
     rf"|explain|describe|tell me about|what do(?:es)?(?= .* (?:mean|{DEEDS}|say|stand for)(?: in \w+)?\W*$))"
-    r" (?:an? |the |exactly )*(?P<subject>(?:[^?.,;]|\.(?=\w)){1,60}?)"
+    r" (?!\w+ed (?:in|from|by|with|at|on|as|when|if|during|since)\b)"
+    r"(?:an? |the |exactly )*(?P<subject>(?:[^?.,;]|\.(?=\w)){1,60}?)"
     rf"(?: mean| (?:{DEEDS})| say| stand for| (?:used |needed |good |meant )?for| about)?"
     r"(?: in (?:rust|python|general|simple terms|(?-i:[A-Z])[\w+#.-]*))?\W*$",
     re.IGNORECASE,
@@ -187,8 +185,11 @@ _KEYWORD_NAMED = re.compile(rf"\b([a-z]{{2,8}}) (?:{_PARTS_OF_LANGUAGES})s?\b", 
 _KEYWORD_MARKED = re.compile(
     r"(?<![\w`'])(?:``?|['\"\u2018\u201c])([a-z]{2,8})(?:``?|['\"\u2019\u201d])(?![\w'])", re.IGNORECASE
 )
-NAME_OF_CODE = r"\b(?:[^\W_]+_\w+(?:\.\w+)*|[a-z]\w+(?:\.[a-z]\w+)+)\b"
-"""Pattern of names of code and of settings: `top_k`, `os.urandom`, `DOCUMENT_ENCODING`."""
+NAME_OF_CODE = (
+    r"\b(?:[^\W_]+_\w+(?:\.\w+)*|[a-z]\w+(?:\.[a-z]\w+)+"
+    r"|(?-i:[a-z]{2,20}[0-9]{0,3}(?:[A-Z][a-z0-9]{1,20}){1,6}))\b"
+)
+"""Pattern of names of code and of settings: `top_k`, `os.urandom`, `DOCUMENT_ENCODING`, `onRequest`, but not iPhone."""
 _NAMED_IN_CODE = re.compile(NAME_OF_CODE)
 _LONGEST_SUBJECT = 4
 _SHORTEST_SLIP = 5
@@ -230,7 +231,9 @@ def read_question(text: str, vocabulary: AbstractSet[str] = frozenset()) -> Ques
     stems = [_as_written(each, vocabulary) for each in content_stems(asked) if not (wants_code and each in _REQUESTS)]
     sides = _SIDES.search(text) if kind is QuestionKind.COMPARISON else None
     compared = sides.groups() if sides else ()
-    stems_of_sides = [frozenset((*content_stems(each), *exact_words(each))) for each in compared]
+    stems_of_sides = [frozenset((*content_stems(each), *signed_words(each))) for each in compared]
+    if len(set(stems_of_sides)) < len(compared):
+        stems_of_sides = [frozenset(exact_words(each)) for each in compared]  # before_send and after_send
     return Question(
         text=text,
         kind=kind,
@@ -238,6 +241,7 @@ def read_question(text: str, vocabulary: AbstractSet[str] = frozenset()) -> Ques
         subject=subject if kind is QuestionKind.DEFINITION else (),
         wants_code=wants_code,
         is_term=kind is QuestionKind.DEFINITION and _TERM.match(text) is not None,
+        is_negated=is_negated(text),
         sides=tuple(filter(None, stems_of_sides)),
         compounds=compounds,
     )

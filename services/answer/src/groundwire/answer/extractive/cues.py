@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
+from functools import lru_cache
 from itertools import dropwhile, takewhile
 
 from groundwire.answer.question import DEEDS, NAME_OF_CODE, PURPOSE_ASKED, VERSION_ASKED, Question, QuestionKind
@@ -75,7 +76,8 @@ _OF_A_YEAR = re.compile(r"\b(?:in|since|until|during|year)\s$", re.IGNORECASE)
 _BEFORE_YEAR = 8
 _TIME = re.compile(
     r"\b1\d{3}\b|\b20\d\d\b|\bcentur|\b(?:January|February|March|April|May|June|July|August|September|October|November|"
-    r"December)\b|\b\d+s\b|\d+ (?:seconds?|minutes?|hours?|days?|weeks?|months?|years?)\b|\b(?:when|once|after|until)\b"
+    r"December)\b|\b\d+s\b|\d+ (?:seconds?|minutes?|hours?|days?|weeks?|months?|years?)\b"
+    r"|\b(?:when|whenever|once|before|after|until)\b|\b(?:first|second|third|fourth|fifth|last) \w+ to be \w+"
     r"|\b(?:night|dawn|dusk|noon|midnight|morning|evening|daily|weekly|monthly"
     r"|quarterly|yearly|annually|every (?:day|week|month|quarter|year))\b"
 )
@@ -90,7 +92,7 @@ _REASON = re.compile(
 )
 # What something is good for.
 _GOOD_FOR = re.compile(
-    r"\b(?:used|meant|intended|designed|aims?|goals?|purpose|proposes?|allows?|lets?|helps?|provides?|responsible"
+    r"\b(?:used|meant|intended|designed|reserved|aims?|goals?|purpose|proposes?|allows?|lets?|helps?|provides?|responsible"
     r"|in charge|serves?)\b|\bto (?!the\b|an?\b)[a-z]+",
     re.IGNORECASE,
 )
@@ -166,10 +168,22 @@ _ASKS_FOR_CHANGES = re.compile(
     re.IGNORECASE,
 )
 _BACK_MATTER = re.compile(
-    r"\b(?:acknowledge?ments?|thanks|credits|references|bibliography|copyright|footnotes|see also|further reading)\b",
+    r"\b(?:acknowledge?ments?|thanks|credits|references|bibliography|copyright|footnotes|see also"
+    r"|further reading|(?:general )?index)\b",
     re.IGNORECASE,
 )
-_NUMBER_OF_SECTION = re.compile(r"[\d.]++\s*")
+# Sections that say of what was considered, and not done, what it would be like. Whether something is so, they tell.
+_REJECTED = re.compile(
+    r"(?:(?:rejected|discarded|deferred|dismissed|alternative|other)(?: \w+)? "
+    r"(?:ideas?|approach(?:es)?|proposals?|suggestions?|options?|solutions?|alternatives?|designs?)"
+    r"|(?:rejected )?alternatives?(?: considered)?|(?:open|unresolved) (?:issues?|questions?))",
+    re.IGNORECASE,
+)
+_ASKS_FOR_REJECTED = re.compile(
+    r"\b(?:reject|discard|dismiss|alternatives?|consider|propos|suggest|option|approach|open|unresolved|instead)"
+    r"|^\W*(?:is|are|was|were|do|does|did|can|could|will|would|should|has|have)\b",
+    re.IGNORECASE,
+)
 _ASKS_FOR_WRITING = re.compile(
     r"\b(?:wr(?:ote|itten|ites?)|authors?|creat(?:ed?|ors?)|propos(?:ed?|es)|publish(?:ed)?|draft(?:ed)?|edit(?:ed|ors?)"
     r"|introduced|made|sent|sends?|posted|submitted|issued)\b",
@@ -205,8 +219,11 @@ _MADE = re.compile(
     r"(?:by|in|from|on|with|when|if|at|after|before|as)\b",
     re.IGNORECASE,
 )
-# Nor does whether it is there: "Middleware is available too".
-_THERE = re.compile(r" (?:also |now |only )?(?:available|supported|included|installed|enabled|hosted)\b", re.IGNORECASE)
+# Nor does whether it is there, or still is: "Middleware is available too", "The plugin is deprecated".
+_THERE = re.compile(
+    r" (?:also |now |only )?(?:available|supported|included|installed|enabled|hosted|deprecated|obsolete)\b",
+    re.IGNORECASE,
+)
 # What holds for most of a kind does not say what the kind is.
 _PARTLY = re.compile(r"(?:almost all|nearly all|not all|most|many|some|several|(?:a )?few|no)\b", re.IGNORECASE)
 _KIND_WITHIN = 3
@@ -320,9 +337,9 @@ def kind_match(question: Question, text: str) -> float:
 
 def has_amount(question: Question, text: str) -> bool:
     """Tell whether the text has the amount asked for: "newest ten messages" for messages, "$20" for what it costs."""
-    for how, amount in _AMOUNTS:
-        if how.search(question.text):
-            return amount.search(text) is not None
+    amount = _amount_asked(question.text)
+    if amount is not None:
+        return amount.search(text) is not None
     asked = _HOW_MANY.search(question.text)
     if asked is None:
         return False
@@ -334,6 +351,12 @@ def has_amount(question: Question, text: str) -> bool:
         for fact in read(text).facts
         if fact.values not in known and _counts(fact, text) and fact.text.casefold() != "one"
     )
+
+
+@lru_cache(maxsize=64)
+def _amount_asked(question: str) -> re.Pattern[str] | None:
+    """Return what has the amount that a question asks for; it is the same for all that could answer it."""
+    return next((amount for how, amount in _AMOUNTS if how.search(question)), None)
 
 
 def _counts(fact: Fact, text: str) -> bool:
@@ -417,7 +440,9 @@ def defines(subject: AbstractSet[str], text: str, source: str) -> float:
             return 0.7
     label = LABEL.match(text)
     if label is not None and is_name_of(_ASIDE.sub(" ", label["term"]), subject):
-        return 0.7
+        said = words(text[label.end() :])
+        if 2 * sum(map(str.isalpha, said)) > len(said):  # but not "udeb: libz 1 (>= 1:1.2)"
+            return 0.7
     # Behind a colon, what has a name of several words: much else ends with a single one.
     told = (*_APPOSITION.finditer(text), *(_TOLD_BEHIND_COLON.finditer(text) if len(subject) > 1 else ()))
     if any(_ends_with(subject, text[: each.start()]) for each in told):
@@ -427,8 +452,9 @@ def defines(subject: AbstractSet[str], text: str, source: str) -> float:
     opening = [word for word in begun if word not in _ARTICLES and not _ADVERB.fullmatch(word)]
     first = [word for word in opening if stem(word) in subject or stem(word) not in KINDS][: len(subject) + 1]
     is_subject = {stem(word) for word in first[:-1]} == subject
-    # "tar --lists" is a command.
-    if is_subject and _DOES.fullmatch(first[-1]) and f" {first[-1]} " in text:
+    # "tar --lists" is a command, "@flask/lists" a name.
+    does = re.search(rf"\b{re.escape(first[-1])}\b", text) if is_subject and _DOES.fullmatch(first[-1]) else None
+    if does is not None and f" {first[-1]} " == text[does.start() - 1 : does.end() + 1]:
         return 0.7
     introduced = any(subject == _stems(match["term"], subject) for match in _INTRODUCED.finditer(text))
     if introduced or sets_off(subject, source) or _presents(subject, text) or is_spelled_out:
@@ -498,11 +524,14 @@ def is_note_of_change(question: Question, *headings: str) -> bool:
     return any(_OF_CHANGES.fullmatch(each) for each in headings) and not _ASKS_FOR_CHANGES.search(question.text)
 
 
-def is_back_matter(question: Question, heading: str) -> bool:
-    """Tell whether a heading is that of thanks, sources or rights, which is not what a question asks for."""
-    number = _NUMBER_OF_SECTION.match(heading)
-    is_back_matter = _BACK_MATTER.fullmatch(heading, number.end() if number else 0) is not None
-    return is_back_matter and _BACK_MATTER.search(question.text) is None
+def is_back_matter(question: Question, *headings: str) -> bool:
+    """Tell whether one of the headings is that of thanks, sources, rights or an index, or of what is not so."""
+    named = [heading.lstrip("0123456789. ") for heading in headings]
+    if any(map(_BACK_MATTER.fullmatch, named)):
+        return _BACK_MATTER.search(question.text) is None
+    return any(map(_REJECTED.fullmatch, named)) and not (
+        question.kind is QuestionKind.REASON or question.is_negated or _ASKS_FOR_REJECTED.search(question.text)
+    )
 
 
 def says_who_or_when_written(question: Question, field: str) -> bool:

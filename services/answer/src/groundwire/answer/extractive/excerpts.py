@@ -164,6 +164,8 @@ _POINTS_ELSEWHERE = re.compile(
     r"|(?:example|table|list|figure|code) (?:above|below))\b",
     re.IGNORECASE,
 )
+# "13 Here is an example", as footnotes stand in PDFs.
+_FOOTNOTE = re.compile(r"\d{1,3} [A-Z][a-z]")
 _LEANS = re.compile(
     r"(?:this|that|these|those|it|its|they|their|them|he|she|his|her|such|however|but|and|or|so|also|then|here"
     r"|if (?:so|not)|(?:to do|by doing|in doing|for|with|after|before|because of|from) (?:so|this|that|these|those)"
@@ -442,6 +444,8 @@ class _Reader:
         if not ends_sentence(text) and (is_short or self._repeats_title(item)):
             return  # a heading that nothing marks as one, a cell of a table, a job title
         if not _is_statement(text) or self._is_cut_off(item) or self._is_link(item.start, item.end):
+            return
+        if self.passage.markup is Markup.NONE and _FOOTNOTE.match(text):
             return
         if self._lead_in is None:
             self._antecedent = item

@@ -139,7 +139,8 @@ def scored_text(question: Question, excerpt: Excerpt) -> str:
     if name := _named_as(question, excerpt.passage):
         about = f"{name} {about}"
     if excerpt.kind is BlockKind.CODE and about and about != excerpt.heading:
-        return about  # code says little to a model of sentences; what introduces it says what it shows
+        # Code says little to a model of sentences; what introduces it says what it shows. A command is short.
+        return f"{excerpt.heading}: {excerpt.text}" if excerpt.text.count("\n") <= 1 else about
     is_headed = excerpt.passage.markup is not Markup.NONE or excerpt.field_of
     return f"{about}: {excerpt.text}" if about and is_headed else excerpt.text
 
@@ -266,7 +267,7 @@ def _parts(
     is_named_above = is_name_of(excerpt.heading, set(question.subject))
     says_what = _NOUN_PHRASE if _DOES.search(question.text) is None else _NOUN_PHRASE_OR_VERB
     # The reference of a setting or function says of it what it is without repeating the name.
-    is_reference = REFERENCE.fullmatch(excerpt.heading) is not None
+    is_reference = REFERENCE.fullmatch(excerpt.heading) is not None and excerpt.kind is not BlockKind.LIST_ITEM
     is_told = bool(excerpt.tagline_of) or is_reference or says_what.match(excerpt.text) is not None
     is_below_name = excerpt.opens and is_named_above and is_told
     if is_below_name:
@@ -307,7 +308,7 @@ def _parts(
         "joined": float(excerpt.is_joined),
         "announcement": float(is_announcement(excerpt.text) and not (excerpt.is_whole or _named_as(question, passage))),
         "note_of_change": float(is_note_of_change(question, excerpt.heading, passage.section_heading, passage.chapter)),
-        "back_matter": float(is_back_matter(question, excerpt.heading)),
+        "back_matter": float(is_back_matter(question, excerpt.heading, passage.chapter)),
         "tip": float(question.kind in _ASKS_WHAT_IS_SO and is_tip(excerpt.text)),
         "undoing": float(is_how and undoes(question, excerpt.heading, told)),
         "unmet_negation": _unmet_negation(question, excerpt),
@@ -358,7 +359,8 @@ def _form(question: Question, excerpt: Excerpt, headed: float, coverage: float) 
             )
             return ("whole_list", headed) if is_asked else ("unasked_list", 1.0)
         case BlockKind.LIST_ITEM if question.kind in EXPLAINED and not excerpt.field_of:
-            is_label = len(words(excerpt.text)) < LABEL_WORDS and not excerpt.text.endswith(".")
+            is_short = len(words(excerpt.text)) < LABEL_WORDS and not excerpt.text.endswith(".")
+            is_label = is_short and not has_amount(question, excerpt.text)  # "Default: 10" for "What is the default …?"
             return "unasked_label", float(is_label)
     return "", 0.0
 
@@ -514,15 +516,17 @@ class Support:
         around = f"{place} {field_of} {text}" if field_of else f"{place} {item.excerpt.about} {passage.content}"
         # Who, when or how many is said of what stands right there.
         near = f"{place} {item.excerpt.about} {text}" if question.kind in _FACT_KINDS else around
-        # "Two conditions" asks for no passage that counts them: only numbers in digits are names of things.
+        said = words(around)
+        # "Two conditions" asks for no passage that counts them: only numbers in digits are names of things, and "v4"
+        # is version 4.
         # Reading a passage takes longer than all else here, and most questions state no fact that it could lack.
         evidence = [read(around)] if self._reading.facts else []
         missing = [
             fact
             for fact in lacking(self._reading, evidence, self._headings_of_documents[passage.document_id])
-            if fact.kind is not FactKind.NUMBER or any(map(str.isdigit, fact.text))
+            if fact.kind is not FactKind.NUMBER or (any(map(str.isdigit, fact.text)) and f"v{fact.text}" not in said)
         ]
-        named = {stem(word) for word in words(around)}
+        named = {stem(word) for word in said}
         said_around = frozenset((*content_stems(around), *exact_words(around), *keywords(around)))
         lacks_identifier = not self._exact <= said_around or any(
             name.casefold() not in around.casefold() for name in self._constants

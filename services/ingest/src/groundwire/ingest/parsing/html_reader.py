@@ -61,7 +61,7 @@ _SPAN = re.compile(r"\d{1,2}")
 # Classes of elements that DocBook, Sphinx, Javadoc and others write around links to other pages and places.
 _NAVIGATION_NAMES = (
     "nav navheader navfooter docnav navbar navigation toc breadcrumb breadcrumbs sphinxsidebar related topnav subnav "
-    "pagination"
+    "pagination genindextable modindextable"
 )
 _NAVIGATION = frozenset(_NAVIGATION_NAMES.split())
 # What links of headings to themselves show.
