@@ -259,9 +259,11 @@ _ASIDE = re.compile(
     r"|, on the other hand,|, however,|\([^)]{1,40}\)|, or [^,]{1,30},|, (?:which|who) [^,]{1,80},"
     r"| of (?:an?|any|each|every|the) (?:\w+ )?\w+\s?$"
 )
-# Two names of one thing, as in "Copayment: A copayment, also known as a copay, is ...".
+# Two names of one thing, as in "Copayment: A copayment, also known as a copay, is ..." and "BorgBackup (short: Borg)".
 _ALIAS = re.compile(
-    r"(?:^(?=[^,:]{2,40}:)|, (?:also )?(?:known as|called|abbreviated) )(?P<term>[^,:]{2,40})(?=[,:])", re.IGNORECASE
+    r"(?:^(?=[^,:(]{2,40}:)|, (?:also )?(?:known as|called|abbreviated) )(?P<term>[^,:(]{2,40})(?=[,:])"
+    r"|\((?:in short|short|also|or|a\.?k\.?a\.?)(?: known as| called| for)?:? (?P<alias>[^(),:]{2,40})\)",
+    re.IGNORECASE,
 )
 # "Copays are a great way to save money" praises them and does not say what they are; "a powerful program that plays
 # music" does.
@@ -379,7 +381,8 @@ def definition_match(question: Question, text: str, source: str) -> float:
     1 if the subject is its own and it says what that is (`Ownership is a set of rules`), 0.7 if it only says something
     of it (`Ownership is new to many`) or says what it is in passing (`… ownership, which is a set of rules`), 0.6 if it
     introduces it as a term (`… is called ownership`), 0.3 if it opens with it, only praises it or only says that it is
-    there, else 0. Terms are set off in the `source` of the text, which has its marks.
+    there, else 0. What something does is all that "What does … do?" asks for, and gives 1. Terms are set off in the
+    `source` of the text, which has its marks.
     """
     if question.subject:
         subject = set(question.subject)
@@ -390,9 +393,11 @@ def definition_match(question: Question, text: str, source: str) -> float:
             subject - KINDS <= _stems(match["term"], subject) <= subject | KINDS for match in _USED.finditer(text)
         )
         told = max(defines(subject, text, source), 0.7 * is_used, 1.0 * _defines_as(question.subject, text))
-        verb = _DEFINING_VERB.search(text) if _ASKS_FOR_DEEDS.search(question.text) else None
-        # What something is tells no more of what it does than a sentence that says so.
-        return min(told, 0.7) if verb and verb["copula"] else told
+        if told <= INTRODUCED_AS_TERM or LABEL.match(text) or not _ASKS_FOR_DEEDS.search(question.text):
+            return told
+        verb = _DEFINING_VERB.search(text)
+        # What something is tells less of what it does than a sentence that says so.
+        return 0.7 if verb and verb["copula"] else 1.0
     return max((defines(side, text, source) for side in question.sides), default=0.0)
 
 
@@ -423,7 +428,8 @@ def defines(subject: AbstractSet[str], text: str, source: str) -> float:
         defined = _stems(front, subject)
         is_denied = NEGATION.match(text, verb.end() + 1) is not None
         is_praise = not verb["verb"] and _PRAISE.match(text, verb.end()) is not None
-        is_named = any(_stems(match["term"], subject) == subject for match in _ALIAS.finditer(text, 0, verb.start()))
+        aliases = (match["term"] or match["alias"] for match in _ALIAS.finditer(text, 0, verb.start()))
+        is_named = any(_stems(alias, subject) == subject for alias in aliases)
         # "#[entry] is an attribute that …" says what the entry macro is.
         is_subject = (subject - KINDS or subject) <= defined and defined - subject <= KINDS
         if (is_subject or is_named) and not is_denied and not is_praise:

@@ -173,15 +173,18 @@ def shortlist(question: Question, excerpts: Sequence[Excerpt], limit: int) -> li
     if len(excerpts) <= limit:
         return list(excerpts)
     weights, titles = rarities(question, excerpts), _asked_titles(question, excerpts)
-    value = [_score(_parts(question, weights, titles, excerpt, _coverage(weights, excerpt))) for excerpt in excerpts]
+    value = [
+        _score(_parts(question, weights, titles, excerpt, _coverage(question, weights, excerpt)))
+        for excerpt in excerpts
+    ]
     best = sorted(range(len(excerpts)), key=lambda index: (-value[index], index))[:limit]
     return [excerpts[index] for index in sorted(best)]
 
 
-def _coverage(weights: Mapping[str, float], excerpt: Excerpt) -> float:
+def _coverage(question: Question, weights: Mapping[str, float], excerpt: Excerpt) -> float:
     name = content_stems(_document_name(excerpt.passage))
-    # A number names the document: all of "PEP 8" speaks of it, whether a sentence repeats the number or not.
-    said = excerpt.stems.union(each for each in name if each.isdigit())
+    # All of "PEP 8" speaks of it, whether a sentence repeats the number or not.
+    said = excerpt.stems.union(each for each in content_stems(_named_as(question, excerpt.passage)) if each.isdigit())
     return covered(weights, said, frozenset((*content_stems(excerpt.about), *exact_words(excerpt.about), *name)))
 
 
@@ -261,7 +264,7 @@ def _parts(
     # What follows the first sentence of an item says more about its term, not what that is.
     is_behind_term = excerpt.kind is BlockKind.LIST_ITEM and excerpt.header
     is_code = excerpt.kind is BlockKind.CODE
-    marked = excerpt.text if question.is_set_off else source
+    marked = "" if question.is_set_off else source
     definition = 0.0 if is_code else definition_match(question, source if is_behind_term else excerpt.text, marked)
     # "# Mpmath", and below it "A library for …"; "save()", and below it "Writes the record …".
     is_named_above = is_name_of(excerpt.heading, set(question.subject))
@@ -395,7 +398,7 @@ def score_excerpts(question: Question, excerpts: Sequence[Excerpt], similarities
     weights, titles = rarities(question, excerpts), _asked_titles(question, excerpts)
     scored = []
     for excerpt, similarity in zip(excerpts, similarities, strict=True):
-        coverage = _coverage(weights, excerpt)
+        coverage = _coverage(question, weights, excerpt)
         parts = {"similarity": similarity, **_parts(question, weights, titles, excerpt, coverage)}
         scored.append(Scored(excerpt, similarity, coverage, _score(parts), parts["definition"]))
     return scored
