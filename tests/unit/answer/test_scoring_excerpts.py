@@ -993,6 +993,16 @@ def test_what_an_extension_is_stands_below_its_name() -> None:
     assert sentence.definition == BELOW_ITS_NAME
 
 
+def test_a_description_is_that_of_its_chapter() -> None:
+    question = read_question("What does owl clean do?")
+    for heading, definition in (("Description", BELOW_ITS_NAME), ("Examples", 0.0)):
+        content = f"## {heading}\n\nThis command frees space of the nest."
+        (sentence,) = find_excerpts([make_passage(content, chapter="owl clean")])
+        (scored,) = score_excerpts(question, [sentence], [1.0])
+        assert scored.definition == definition, heading
+        assert scored_text(question, sentence).startswith("owl clean ") is (heading == "Description")
+
+
 def test_one_of_many_is_no_amount() -> None:
     question = read_question("How many owls should I use?")
     assert not has_amount(question, "For each nest, one owl watches while the other owl sleeps.")

@@ -114,6 +114,8 @@ _NOUN_PHRASE = re.compile(
 _MANUAL_PAGE = re.compile(r"(?P<name>[\w.+-]+(?:, [\w.+-]+)*) [-\u2013\u2014] (?P<does>\S.*)")
 # What an option does, such as "-m, --move: Move a branch, together with its reflog."
 _DESCRIBED_OPTION = re.compile(r"--?[A-Za-z][^:\n]{0,60}: (?P<does>[^,.;:]{2,80})")
+# A section that says what its chapter is about: "Description" below "borg compact".
+_OF_ITS_CHAPTER = re.compile(r"(?:description|overview|introduction|summary|abstract|about|purpose)", re.IGNORECASE)
 _NOUN_PHRASE_OR_VERB = re.compile(rf"{_NOUN_PHRASE.pattern}|[a-z]+[a-rt-z]s ", re.IGNORECASE)
 _DOES = re.compile(r"\bwhat do(?:es)? .* do\W*$", re.IGNORECASE)
 _SELF = re.compile(r"\b(?:I|me|my|mine|we|(?-i:us)|our|ours)\b", re.IGNORECASE)
@@ -134,9 +136,12 @@ def scored_text(question: Question, excerpt: Excerpt) -> str:
     """Return what is embedded of an excerpt: its text below the heading that it stands under.
 
     The name of the document comes first where it has a number that the question has: "PEP 8" means nothing to a model.
+    So does the chapter before a heading such as "Description".
     """
     about = excerpt.about.strip()
-    if name := _named_as(question, excerpt.passage):
+    if _OF_ITS_CHAPTER.fullmatch(excerpt.heading):
+        about = f"{excerpt.passage.chapter} {about}"
+    elif name := _named_as(question, excerpt.passage):
         about = f"{name} {about}"
     if excerpt.kind is BlockKind.CODE and about and about != excerpt.heading:
         # Code says little to a model of sentences; what introduces it says what it shows. A command is short.
@@ -267,7 +272,8 @@ def _parts(
     marked = "" if question.is_set_off else source
     definition = 0.0 if is_code else definition_match(question, source if is_behind_term else excerpt.text, marked)
     # "# Mpmath", and below it "A library for …"; "save()", and below it "Writes the record …".
-    is_named_above = is_name_of(excerpt.heading, set(question.subject))
+    named = passage.chapter if _OF_ITS_CHAPTER.fullmatch(excerpt.heading) else excerpt.heading
+    is_named_above = is_name_of(named, set(question.subject))
     says_what = _NOUN_PHRASE if _DOES.search(question.text) is None else _NOUN_PHRASE_OR_VERB
     # The reference of a setting or function says of it what it is without repeating the name.
     is_reference = REFERENCE.fullmatch(excerpt.heading) is not None and excerpt.kind is not BlockKind.LIST_ITEM
