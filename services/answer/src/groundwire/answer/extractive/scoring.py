@@ -265,45 +265,19 @@ def _parts(
     passage = excerpt.passage
     source = passage.content[excerpt.start : excerpt.end]
     path = f"{passage.title}. {passage.chapter}. {passage.section}. {excerpt.heading}"
-    headed = covered(weights, question.stems_of(path))
-    # What follows the first sentence of an item says more about its term, not what that is.
-    is_behind_term = excerpt.kind is BlockKind.LIST_ITEM and excerpt.header
-    is_code = excerpt.kind is BlockKind.CODE
-    marked = "" if question.is_set_off else source
-    definition = 0.0 if is_code else definition_match(question, source if is_behind_term else excerpt.text, marked)
-    # "# Mpmath", and below it "A library for …"; "save()", and below it "Writes the record …".
-    named = passage.chapter if _OF_ITS_CHAPTER.fullmatch(excerpt.heading) else excerpt.heading
-    is_named_above = is_name_of(named, set(question.subject))
-    says_what = _NOUN_PHRASE if _DOES.search(question.text) is None else _NOUN_PHRASE_OR_VERB
-    # The reference of a setting or function says of it what it is without repeating the name.
-    is_reference = REFERENCE.fullmatch(excerpt.heading) is not None and excerpt.kind is not BlockKind.LIST_ITEM
-    is_told = bool(excerpt.tagline_of) or is_reference or says_what.match(excerpt.text) is not None
-    is_below_name = excerpt.opens and is_named_above and is_told
-    if is_below_name:
-        definition = max(definition, BELOW_ITS_NAME)
-    elif len(question.subject) > 1 and set(question.subject) <= question.stems_of(path):
-        # "Partitioning refers to …", in a section on table partitioning.
-        of_head = definition_match(replace(question, subject=question.subject[-1:]), excerpt.text, "")
-        definition = max(definition, min(of_head, BELOW_ITS_NAME))
-    page = _MANUAL_PAGE.fullmatch(excerpt.text) if excerpt.heading.casefold() == "name" else None
-    if page and is_name_of(page["name"], set(question.subject)):
-        definition = 1.0
+    is_below_name = _is_below_name(question, excerpt)
+    definition = _definition(question, excerpt, source, path, is_below_name=is_below_name)
+    is_how = question.kind is QuestionKind.PROCEDURE
+    ways = _ways(question, weights, excerpt, source) if is_how else {}
     # What one of two things is sets it apart from the other as well as "unlike" does.
     is_contrast = bool(question.sides) and definition >= INTRODUCED_AS_TERM
-    is_steps = excerpt.is_whole and _NUMBERED.search(excerpt.text) is not None
-    commands = _commands(source, is_code=is_code)
-    is_how = question.kind is QuestionKind.PROCEDURE
-    does = (page or _DESCRIBED_OPTION.match(excerpt.text) or _PURPOSE.match(excerpt.text)) if is_how else None
-    purpose = does["does"] if does else ""
-    shows_how = is_how and (is_code or is_steps or commands or purpose)
-    # "To list all files of no installed package, …" does not say how to list the installed packages.
-    is_denied = not question.is_negated and NEGATION.search(purpose) is not None
-    # Of what is shown, a list or code, one part may do so.
-    told = excerpt.text if excerpt.kind is BlockKind.PROSE else ""
-    match = 1.0 if is_contrast or shows_how else kind_match(question, excerpt.text)
+    match = 1.0 if is_contrast or ways else kind_match(question, excerpt.text)
     if excerpt.kind is BlockKind.CODE and question.kind in _NAMED_KINDS:
         match = -1.0  # the names and dates of an example say nothing of the world
-    parts = {
+    # Of what is shown, a list or code, one part may undo it.
+    told = excerpt.text if excerpt.kind is BlockKind.PROSE else ""
+    form, share = _form(question, excerpt, covered(weights, question.stems_of(path)), coverage)
+    return {
         "coverage": coverage,
         "length": math.log(max(MIN_WORDS, len(words(excerpt.text)))),
         "relevance": question.scale.of(passage.relevance),
@@ -311,8 +285,6 @@ def _parts(
         "kind_match": match,
         "reason": match * (question.kind is QuestionKind.REASON),
         "definition": definition,
-        "purpose": covered(weights, question.stems_of(purpose)) if purpose and not is_denied else 0.0,
-        "command": max((covered(weights, question.stems_of(each)) for each in commands), default=0.0) * is_how,
         "leaning": float(excerpt.leans and not is_below_name),
         "joined": float(excerpt.is_joined),
         "announcement": float(is_announcement(excerpt.text) and not (excerpt.is_whole or _named_as(question, passage))),
@@ -325,11 +297,59 @@ def _parts(
         "amount": float(has_amount(question, excerpt.text)),
         "own": float(_is_own(question, excerpt)),
         "titled": float(question.kind is not QuestionKind.DEFINITION and not asked_titles.isdisjoint(_titles(excerpt))),
+        **ways,
+        **({form: share} if form else {}),
     }
-    form, share = _form(question, excerpt, headed, coverage)
-    if form:
-        parts[form] = share
-    return parts
+
+
+def _is_below_name(question: Question, excerpt: Excerpt) -> bool:
+    """Tell whether an excerpt opens a section named after the subject with what that is: below "# Mpmath", "A …"."""
+    named = excerpt.passage.chapter if _OF_ITS_CHAPTER.fullmatch(excerpt.heading) else excerpt.heading
+    if not (excerpt.opens and is_name_of(named, set(question.subject))):
+        return False
+    # The reference of a setting or function says of it what it is without repeating the name: "Writes the record …".
+    is_reference = REFERENCE.fullmatch(excerpt.heading) is not None and excerpt.kind is not BlockKind.LIST_ITEM
+    says_what = _NOUN_PHRASE if _DOES.search(question.text) is None else _NOUN_PHRASE_OR_VERB
+    return bool(excerpt.tagline_of) or is_reference or says_what.match(excerpt.text) is not None
+
+
+def _definition(question: Question, excerpt: Excerpt, source: str, path: str, *, is_below_name: bool) -> float:
+    """Return how far an excerpt, with the headings above it, says what the subject of the question is, in [0, 1]."""
+    page = _manual_page(excerpt)
+    if page and is_name_of(page["name"], set(question.subject)):
+        return 1.0
+    # What follows the first sentence of an item says more about its term, not what that is.
+    text = source if excerpt.kind is BlockKind.LIST_ITEM and excerpt.header else excerpt.text
+    is_code = excerpt.kind is BlockKind.CODE
+    defined = 0.0 if is_code else definition_match(question, text, "" if question.is_set_off else source)
+    if is_below_name:
+        return max(defined, BELOW_ITS_NAME)
+    if len(question.subject) > 1 and set(question.subject) <= question.stems_of(path):
+        # "Partitioning refers to …", in a section on table partitioning.
+        of_head = definition_match(replace(question, subject=question.subject[-1:]), excerpt.text, "")
+        return max(defined, min(of_head, BELOW_ITS_NAME))
+    return defined
+
+
+def _manual_page(excerpt: Excerpt) -> re.Match[str] | None:
+    return _MANUAL_PAGE.fullmatch(excerpt.text) if excerpt.heading.casefold() == "name" else None
+
+
+def _ways(question: Question, weights: Mapping[str, float], excerpt: Excerpt, source: str) -> dict[str, float]:
+    """Return how far an excerpt shows how to do what is asked, empty where it shows nothing of the kind."""
+    does = _manual_page(excerpt) or _DESCRIBED_OPTION.match(excerpt.text) or _PURPOSE.match(excerpt.text)
+    purpose = does["does"] if does else ""
+    is_code = excerpt.kind is BlockKind.CODE
+    commands = _commands(source, is_code=is_code)
+    is_steps = excerpt.is_whole and _NUMBERED.search(excerpt.text) is not None
+    if not (purpose or is_code or commands or is_steps):
+        return {}
+    # "To list all files of no installed package, …" does not say how to list the installed packages.
+    is_denied = not question.is_negated and NEGATION.search(purpose) is not None
+    return {
+        "purpose": 0.0 if is_denied else covered(weights, question.stems_of(purpose)),
+        "command": max((covered(weights, question.stems_of(each)) for each in commands), default=0.0),
+    }
 
 
 def _commands(source: str, *, is_code: bool) -> list[str]:
