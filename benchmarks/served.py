@@ -3,12 +3,28 @@
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from groundwire.client import GroundwireClient
+
+_LIMIT_S = 600.0
+"""Of a call: some measure a machine that is busy, or models that are slow."""
 _TICKS = os.sysconf("SC_CLK_TCK")
 GROUNDWIRE = [sys.executable, "-m", "groundwire.cli"]
+
+
+@contextmanager
+def served_client(arguments: Sequence[str], data: Path | None = None) -> Iterator[GroundwireClient]:
+    """Give a client of a server whose data are in `data`, or in a folder that is removed afterwards."""
+    with (
+        tempfile.TemporaryDirectory(prefix="groundwire-") as scratch,
+        server(data or Path(scratch), arguments) as address,
+        GroundwireClient(address, timeout_s=_LIMIT_S) as client,
+    ):
+        yield client
 
 
 @contextmanager
@@ -23,8 +39,10 @@ def server_process(scratch: Path, arguments: Sequence[str]) -> Iterator[tuple[st
     """Give address and process id of a server; see `server`."""
     command = [*GROUNDWIRE, "serve", "--listen", "127.0.0.1:0", "--data", str(scratch / "data"), *arguments]
     scratch.mkdir(parents=True, exist_ok=True)
-    with (scratch / "server.log").open("w") as log:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+    with (
+        (scratch / "server.log").open("w") as log,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as process,
+    ):
         try:
             line = (process.stdout or sys.exit("no output")).readline().strip()
             if not line.startswith("listening on "):
@@ -32,7 +50,6 @@ def server_process(scratch: Path, arguments: Sequence[str]) -> Iterator[tuple[st
             yield line.removeprefix("listening on "), process.pid
         finally:
             process.terminate()
-            process.wait()
 
 
 def with_children(process_id: int) -> list[int]:
