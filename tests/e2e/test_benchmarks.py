@@ -50,10 +50,10 @@ def run(command: str, folder: Path) -> "subprocess.CompletedProcess[str]":
 @pytest.mark.parametrize(
     "command",
     [
-        "benchmarks/context.py --records 50 --queries 5",
         "benchmarks/quality.py contradictions",
         "benchmarks/start.py --starts 1 -- --embedder {embedder}",
-        "benchmarks/turns.py --stored 50 --writes 10",
+        "benchmarks/records.py context --stored 50 --times 5",
+        "benchmarks/records.py writes --stored 50 --times 10",
         "-m benchmarks.congruence --pairs 5 --engines memory,qdrant-edge",
         "-m benchmarks.converse --streams 2 --questions 2 --embedder {embedder}",
         "-m benchmarks.deployments --calls 2 --clients 2 --embedder {embedder}",
