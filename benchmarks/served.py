@@ -18,25 +18,24 @@ GROUNDWIRE = [sys.executable, "-m", "groundwire.cli"]
 
 @contextmanager
 def served_client(arguments: Sequence[str], data: Path | None = None) -> Iterator[GroundwireClient]:
-    """Give a client of a server whose data are in `data`, or in a folder that is removed afterwards."""
-    with (
-        tempfile.TemporaryDirectory(prefix="groundwire-") as scratch,
-        server(data or Path(scratch), arguments) as address,
-        GroundwireClient(address, timeout_s=_LIMIT_S) as client,
-    ):
+    """Give a client of a server; see `server`."""
+    with server(arguments, data) as address, GroundwireClient(address, timeout_s=_LIMIT_S) as client:
         yield client
 
 
 @contextmanager
-def server(scratch: Path, arguments: Sequence[str]) -> Iterator[str]:
-    """Give the address of a server whose data and `server.log` are in `scratch`; it is stopped afterwards."""
-    with server_process(scratch, arguments) as (address, _):
+def server(arguments: Sequence[str], data: Path | None = None) -> Iterator[str]:
+    """Give the address of a server whose data and `server.log` are in `data`, or in a folder that is removed."""
+    with (
+        tempfile.TemporaryDirectory(prefix="groundwire-") as scratch,
+        server_process(data or Path(scratch), arguments) as (address, _),
+    ):
         yield address
 
 
 @contextmanager
 def server_process(scratch: Path, arguments: Sequence[str]) -> Iterator[tuple[str, int]]:
-    """Give address and process id of a server; see `server`."""
+    """Give address and process id of a server whose data and `server.log` are in `scratch`."""
     command = [*GROUNDWIRE, "serve", "--listen", "127.0.0.1:0", "--data", str(scratch / "data"), *arguments]
     scratch.mkdir(parents=True, exist_ok=True)
     with (
