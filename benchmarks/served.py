@@ -1,6 +1,5 @@
 """Starts a server process with a temporary data folder for the other scripts of this folder, and finds its children."""
 
-import os
 import subprocess
 import sys
 import tempfile
@@ -9,10 +8,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from groundwire.client import GroundwireClient
+from groundwire.processes.child import cpu_s as cpu_s_of_one
 
 _LIMIT_S = 600.0
 """Of a call: some measure a machine that is busy, or models that are slow."""
-_TICKS = os.sysconf("SC_CLK_TCK")
 GROUNDWIRE = [sys.executable, "-m", "groundwire.cli"]
 
 
@@ -56,7 +55,9 @@ def with_children(process_id: int) -> list[int]:
     children: dict[int, list[int]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):  # it has ended meanwhile
-            children.setdefault(int(_fields(stat)[1]), []).append(int(stat.parent.name))
+            # Behind the name, which may have spaces.
+            parent = int(stat.read_text().rpartition(")")[2].split()[1])
+            children.setdefault(parent, []).append(int(stat.parent.name))
     found, waiting = list[int](), [process_id]
     while waiting:
         found.append(process := waiting.pop())
@@ -66,15 +67,7 @@ def with_children(process_id: int) -> list[int]:
 
 def cpu_s(process_id: int) -> float:
     """Return the processor seconds of a process and its children that are still there."""
-    ticks = 0
-    for process in with_children(process_id):
-        with suppress(OSError):
-            ticks += sum(map(int, _fields(Path(f"/proc/{process}/stat"))[11:13]))
-    return ticks / _TICKS
-
-
-def _fields(stat: Path) -> list[str]:
-    return stat.read_text().rpartition(")")[2].split()  # the name before them may have spaces
+    return sum(cpu_s_of_one(process) or 0.0 for process in with_children(process_id))
 
 
 def memory_mib(process_id: int, figure: str) -> float:
