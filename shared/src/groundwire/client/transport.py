@@ -149,7 +149,11 @@ class _Transport:
         return method
 
     async def exchange(
-        self, path: str, messages: AsyncGenerator[Message, None], response_type: type[ResponseT]
+        self,
+        path: str,
+        messages: AsyncGenerator[Message, None],
+        response_type: type[ResponseT],
+        timeout_s: float | None = None,
     ) -> AsyncGenerator[ResponseT, None]:
         """Send messages as they come, and yield the responses meanwhile; what the messages raise, this does too."""
         failures: list[Exception] = []
@@ -163,8 +167,13 @@ class _Transport:
                 failures.append(error)
                 raise
 
+        # Of a call with one response, too: it is sent like a stream of one.
+        method = self.open_method(path, "stream_stream", response_type)
+        limit_s = self.limit_s(path) if timeout_s is None else min(timeout_s, LONGEST_S)
         try:
-            async with aclosing(self._exchanged(path, sent(), response_type)) as responses:
+            with self.typed_errors():
+                call = method(self.taken(sent()), timeout=limit_s, metadata=self.sent_metadata())
+            async with aclosing(self.responses(call)) as responses:
                 async for response in responses:
                     yield response
         except (GroundwireError, asyncio.CancelledError):
@@ -172,23 +181,13 @@ class _Transport:
                 raise failures[0] from None
             raise
 
-    def _exchanged(
-        self, path: str, messages: AsyncGenerator[Message, None], response_type: type[ResponseT]
-    ) -> AsyncGenerator[ResponseT, None]:
+    def taken(self, messages: AsyncGenerator[Message, None]) -> Any:
+        """Return messages as the library takes them."""
         raise NotImplementedError
 
-    def open_exchange(self, path: str, messages: Any, response_type: type[Message]) -> Any:
-        """Begin a call with streams both ways and return it."""
-        method = self.open_method(path, "stream_stream", response_type)
-        return method(messages, timeout=self.limit_s(path), metadata=self.sent_metadata())
-
-    def open_stream(
-        self, path: str, messages: Iterator[Message], response_type: type[Message], timeout_s: float | None
-    ) -> Any:
-        """Begin a call with a stream of requests and one response; return what the library does."""
-        method = self.open_method(path, "stream_unary", response_type)
-        limit_s = self.limit_s(path) if timeout_s is None else min(timeout_s, LONGEST_S)
-        return method(messages, timeout=limit_s, metadata=self.sent_metadata())
+    def responses(self, call: Any) -> AsyncGenerator[Any, None]:
+        """Yield the responses of a call, which ends with this."""
+        raise NotImplementedError
 
 
 def _service_of(name: str) -> str:
@@ -212,14 +211,6 @@ class SyncTransport(_Transport):
             for response in responses:
                 yield response
 
-    async def send_all(
-        self, path: str, messages: Iterator[RequestT], response_type: type[ResponseT], timeout_s: float | None
-    ) -> ResponseT:
-        """Send a stream of requests and return the response."""
-        with self.typed_errors():
-            response: ResponseT = self.open_stream(path, messages, response_type, timeout_s)
-        return response
-
     async def off_loop(self, work: Callable[[], ResultT]) -> ResultT:
         return work()
 
@@ -230,12 +221,11 @@ class SyncTransport(_Transport):
     async def outcome_of(self, future: "Future[ResultT]") -> ResultT:
         return future.result()
 
-    async def _exchanged(
-        self, path: str, messages: AsyncGenerator[Message, None], response_type: type[ResponseT]
-    ) -> AsyncGenerator[ResponseT, None]:
-        """Do it; the messages are taken from a thread of the library."""
+    def taken(self, messages: AsyncGenerator[Message, None]) -> Any:
+        return _blocking(messages)  # in a thread of the library
+
+    async def responses(self, call: Any) -> AsyncGenerator[Any, None]:
         with self.typed_errors():
-            call = self.open_exchange(path, _blocking(messages), response_type)
             try:
                 for response in call:
                     yield response
@@ -257,13 +247,6 @@ class AsyncTransport(_Transport):
             async for response in responses:
                 yield response
 
-    async def send_all(
-        self, path: str, messages: Iterator[RequestT], response_type: type[ResponseT], timeout_s: float | None
-    ) -> ResponseT:
-        with self.typed_errors():
-            response: ResponseT = await self.open_stream(path, messages, response_type, timeout_s)
-        return response
-
     async def off_loop(self, work: Callable[[], ResultT]) -> ResultT:
         """Return what the work returns, which is done in a thread."""
         return await asyncio.to_thread(work)
@@ -277,11 +260,11 @@ class AsyncTransport(_Transport):
         """Return what a future becomes."""
         return await asyncio.wrap_future(future)
 
-    async def _exchanged(
-        self, path: str, messages: AsyncGenerator[Message, None], response_type: type[ResponseT]
-    ) -> AsyncGenerator[ResponseT, None]:
+    def taken(self, messages: AsyncGenerator[Message, None]) -> Any:
+        return messages
+
+    async def responses(self, call: Any) -> AsyncGenerator[Any, None]:
         with self.typed_errors():
-            call = self.open_exchange(path, messages, response_type)
             try:
                 async for response in call:
                     yield response

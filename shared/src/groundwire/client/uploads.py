@@ -3,7 +3,7 @@
 import hashlib
 import random
 import uuid
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import aclosing
 from functools import partial
@@ -185,7 +185,8 @@ async def put_chunks(
         attempts += 1
         try:
             messages = _put_chunks_messages(sent, chunks, text)
-            response = await transport.send_all(PUT_CHUNKS_PATH, messages, pb.PutChunksResponse, timeout_s)
+            responses = transport.exchange(PUT_CHUNKS_PATH, messages, pb.PutChunksResponse, timeout_s)
+            (response,) = [each async for each in responses]
         except GroundwireError as error:
             may_repeat = isinstance(error, OverloadedError) or _is_broken_connection(error)
             if not may_repeat or attempts == _MAX_ATTEMPTS or not await transport.pause(_back_off_s(error, attempts)):
@@ -194,9 +195,9 @@ async def put_chunks(
             return response.result
 
 
-def _put_chunks_messages(
+async def _put_chunks_messages(
     header: pb.PutChunksHeader, chunks: Sequence[pb.ReadyChunk], text: str
-) -> Iterator[pb.PutChunksRequest]:
+) -> AsyncGenerator[pb.PutChunksRequest, None]:
     """Yield the header, the text and the chunks, in messages of about a mebibyte."""
     yield pb.PutChunksRequest(header=header)
     for start in range(0, len(text), _RUN_CHARS):
