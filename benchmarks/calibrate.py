@@ -14,7 +14,6 @@ import argparse
 import asyncio
 import re
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,11 +62,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="replace the weights of the tree")
     options = parser.parse_args()
     graded: list[Graded] = []
-    with (
-        tempfile.TemporaryDirectory(prefix="groundwire-calibrate-") as scratch,
-        server(options.data or Path(scratch), []) as address,
-        GroundwireClient(address) as client,
-    ):
+    with server([], options.data) as address, GroundwireClient(address) as client:
         for name in options.only or SETS:
             graded += asyncio.run(_graded(address, name, stored(client, name)[:: options.every]))
     even, odd = ([each for each in graded if each.question % 2 == half] for half in (0, 1))

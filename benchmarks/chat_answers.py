@@ -12,13 +12,12 @@ import argparse
 import asyncio
 import json
 import sys
-import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.natural_questions import ingest
-from benchmarks.served import server
+from benchmarks.served import served_client
 from groundwire.client import GroundwireClient
 from groundwire.kernel.sentences import split_sentences
 from tests.scripted_model import Body, scripted_model
@@ -45,11 +44,7 @@ async def _run(data: Path | None) -> None:
 
 
 def _measure(replies: dict[str, dict[str, str]], generator: str, data: Path | None) -> None:
-    with (
-        tempfile.TemporaryDirectory(prefix="groundwire-chat-") as scratch,
-        server(data or Path(scratch), ["--generator", generator]) as address,
-        GroundwireClient(address) as client,
-    ):
+    with served_client(["--generator", generator], data) as client:
         for corpus in replies:
             ingest(client, corpus)
         _ask(client, replies)

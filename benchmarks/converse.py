@@ -9,12 +9,10 @@ another session, a quote about another planet. Uses a server process of its own 
 
 import argparse
 import asyncio
-import tempfile
 import time
 import uuid
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import grpc
@@ -48,10 +46,7 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=5)
     parser.add_argument("--embedder", default="sentence-transformers:all-MiniLM-L6-v2")
     options = parser.parse_args()
-    with (
-        tempfile.TemporaryDirectory(prefix="groundwire-converse-") as scratch,
-        server(Path(scratch), ["--embedder", options.embedder]) as address,
-    ):
+    with server(["--embedder", options.embedder]) as address:
         ingest(address, max(options.streams))
         print("streams  questions/s  first event p50  p99      answer p50  p99      mixed  failed  refused")
         for count in options.streams:

@@ -8,7 +8,6 @@ Uses a server process of its own with a temporary data folder and asks it over g
 import argparse
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 from benchmarks.served import GROUNDWIRE, server
@@ -27,10 +26,7 @@ def main() -> int:
     parser.add_argument("--profile", default="documents")
     parser.add_argument("--embedder", default="hashing:64")
     options = parser.parse_args()
-    with (
-        tempfile.TemporaryDirectory(prefix="groundwire-exact-") as scratch,
-        server(Path(scratch), ["--embedder", options.embedder]) as address,
-    ):
+    with server(["--embedder", options.embedder]) as address:
         command = [*GROUNDWIRE, "ingest", str(options.docs), "-c", COLLECTION, "--profile", options.profile]
         subprocess.run([*command, "--address", address], check=False)
         return check(address, options.docs)

@@ -158,8 +158,8 @@ def _sizes(database: Database, table: Any) -> dict[str, int]:
 
 def _collection() -> Collection:
     identity = EmbeddingIdentity("benchmark", "none", "1", 4, 256, normalized=True, probe_digest="0" * 64)
-    profile, now = PROFILES[ProfileName.DOCUMENTS], datetime.now(UTC)
-    return Collection("docs", "default", "docs", "gw-docs", profile.name, identity, profile.settings, now, now)
+    profile, now = ProfileName.DOCUMENTS, datetime.now(UTC)
+    return Collection("docs", "default", "docs", "gw-docs", profile, identity, PROFILES[profile], now, now)
 
 
 def _draft(texts: Sequence[str], source: str) -> GenerationDraft:

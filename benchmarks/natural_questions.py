@@ -14,15 +14,14 @@ otherwise of a server of its own, whose data `--data` keeps.
 import argparse
 import re
 import sys
-import tempfile
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.quality_sets.stack import data_folder, need
-from benchmarks.served import server
+from benchmarks.quality_sets.data import data_folder, need
+from benchmarks.served import served_client
 from groundwire.client import GroundwireClient
 from groundwire.kernel.errors import AlreadyExistsError
 
@@ -58,11 +57,7 @@ def main() -> None:
         with GroundwireClient(options.address) as client:
             _ask(client, names)
         return
-    with (
-        tempfile.TemporaryDirectory(prefix="groundwire-questions-") as scratch,
-        server(options.data or Path(scratch), []) as address,
-        GroundwireClient(address) as client,
-    ):
+    with served_client([], options.data) as client:
         for name in names:
             ingest(client, name)
         _ask(client, names)

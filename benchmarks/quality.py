@@ -1,4 +1,4 @@
-"""Quality of retrieval on real questions, with the whole stack in one process and no network.
+"""Quality of retrieval on real questions, asked of a server through its public calls.
 
     python benchmarks/quality.py SET [--data DIR] [--embedder URL]
 

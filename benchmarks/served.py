@@ -1,30 +1,46 @@
 """Starts a server process with a temporary data folder for the other scripts of this folder, and finds its children."""
 
-import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-_TICKS = os.sysconf("SC_CLK_TCK")
+from groundwire.client import GroundwireClient
+from groundwire.processes.child import cpu_s as cpu_s_of_one
+
+_LIMIT_S = 600.0
+"""Of a call: some measure a machine that is busy, or models that are slow."""
 GROUNDWIRE = [sys.executable, "-m", "groundwire.cli"]
 
 
 @contextmanager
-def server(scratch: Path, arguments: Sequence[str]) -> Iterator[str]:
-    """Give the address of a server whose data and `server.log` are in `scratch`; it is stopped afterwards."""
-    with server_process(scratch, arguments) as (address, _):
+def served_client(arguments: Sequence[str], data: Path | None = None) -> Iterator[GroundwireClient]:
+    """Give a client of a server; see `server`."""
+    with server(arguments, data) as address, GroundwireClient(address, timeout_s=_LIMIT_S) as client:
+        yield client
+
+
+@contextmanager
+def server(arguments: Sequence[str], data: Path | None = None) -> Iterator[str]:
+    """Give the address of a server whose data and `server.log` are in `data`, or in a folder that is removed."""
+    with (
+        tempfile.TemporaryDirectory(prefix="groundwire-") as scratch,
+        server_process(data or Path(scratch), arguments) as (address, _),
+    ):
         yield address
 
 
 @contextmanager
 def server_process(scratch: Path, arguments: Sequence[str]) -> Iterator[tuple[str, int]]:
-    """Give address and process id of a server; see `server`."""
+    """Give address and process id of a server whose data and `server.log` are in `scratch`."""
     command = [*GROUNDWIRE, "serve", "--listen", "127.0.0.1:0", "--data", str(scratch / "data"), *arguments]
     scratch.mkdir(parents=True, exist_ok=True)
-    with (scratch / "server.log").open("w") as log:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+    with (
+        (scratch / "server.log").open("w") as log,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as process,
+    ):
         try:
             line = (process.stdout or sys.exit("no output")).readline().strip()
             if not line.startswith("listening on "):
@@ -32,7 +48,6 @@ def server_process(scratch: Path, arguments: Sequence[str]) -> Iterator[tuple[st
             yield line.removeprefix("listening on "), process.pid
         finally:
             process.terminate()
-            process.wait()
 
 
 def with_children(process_id: int) -> list[int]:
@@ -40,7 +55,9 @@ def with_children(process_id: int) -> list[int]:
     children: dict[int, list[int]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):  # it has ended meanwhile
-            children.setdefault(int(_fields(stat)[1]), []).append(int(stat.parent.name))
+            # Behind the name, which may have spaces.
+            parent = int(stat.read_text().rpartition(")")[2].split()[1])
+            children.setdefault(parent, []).append(int(stat.parent.name))
     found, waiting = list[int](), [process_id]
     while waiting:
         found.append(process := waiting.pop())
@@ -50,15 +67,7 @@ def with_children(process_id: int) -> list[int]:
 
 def cpu_s(process_id: int) -> float:
     """Return the processor seconds of a process and its children that are still there."""
-    ticks = 0
-    for process in with_children(process_id):
-        with suppress(OSError):
-            ticks += sum(map(int, _fields(Path(f"/proc/{process}/stat"))[11:13]))
-    return ticks / _TICKS
-
-
-def _fields(stat: Path) -> list[str]:
-    return stat.read_text().rpartition(")")[2].split()  # the name before them may have spaces
+    return sum(cpu_s_of_one(process) or 0.0 for process in with_children(process_id))
 
 
 def memory_mib(process_id: int, figure: str) -> float:

@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def measure(options: argparse.Namespace, scratch: Path) -> None:
-    with server(scratch, ["--vectors", options.vectors, "--embedder", options.embedder]) as address:
+    with server(["--vectors", options.vectors, "--embedder", options.embedder], scratch) as address:
         load = QueryLoad(address, "stall")
         seconds = ingest(address, options, load)
     print(f"ingest: {seconds:.1f} s with {len(load.query_ms)} queries meanwhile")

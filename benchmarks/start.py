@@ -19,13 +19,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from groundwire.processes.child import cpu_s
+
 _HERE = Path(__file__).resolve().parents[1]
 _ROOTS = (
     "protos/gen",
     "shared/src",
     *(f"services/{name}/src" for name in ("ingest", "retrieve", "answer", "standalone")),
 )
-_TICKS = os.sysconf("SC_CLK_TCK")
 _FILL = """
 import sys
 from groundwire.client import GroundwireClient
@@ -77,9 +78,8 @@ class Subject:
 
     def measure(self) -> None:
         server, _, waited = self.start()
-        ticks = Path(f"/proc/{server.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[11:13]
         self.waited.append(waited)
-        self.worked.append(sum(map(int, ticks)) / _TICKS)
+        self.worked.append(cpu_s(server.pid) or 0.0)
         _kill(server)
 
     def shown(self) -> str:

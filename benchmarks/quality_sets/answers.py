@@ -13,7 +13,6 @@ bins (Naeini et al., 2015), which the last table shows for all sets together.
 import argparse
 import json
 import re
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,9 +21,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.quality_sets.stack import data_folder, need
+from benchmarks.quality_sets.data import data_folder, need
 from benchmarks.quality_sets.statistics import area
-from benchmarks.served import server
+from benchmarks.served import served_client
 from groundwire.api.answer.v1 import answer_pb2
 from groundwire.client import GroundwireClient
 from groundwire.kernel.errors import AlreadyExistsError
@@ -51,11 +50,9 @@ def run(options: argparse.Namespace) -> None:
     narrow = "".join(f"{each:>8}" for each in ("false", "right", "F1", "AUC"))
     print(f"{'':<12}{'n':>6}{'answered':>10}{narrow}{'AUC right':>11}{'ECE':>8}{'verified':>10}")
     outcomes: list[tuple[float, bool]] = []
-    with tempfile.TemporaryDirectory(prefix="groundwire-answers-") as scratch:
-        data = ["--embedder", options.embedder]
-        with server(options.data or Path(scratch), data) as address, GroundwireClient(address) as client:
-            for name in options.only or SETS:
-                print(_row(name, client, stored(client, name)[:: options.every], outcomes))
+    with served_client(["--embedder", options.embedder], options.data) as client:
+        for name in options.only or SETS:
+            print(_row(name, client, stored(client, name)[:: options.every], outcomes))
     print(f"\n{'confidence':<12}{'n':>6}{'mean':>10}{'right':>8}")
     given = np.array([each[0] for each in outcomes]), np.array([each[1] for each in outcomes])
     for low, confidences, right in bins(*given):

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.quality_sets.stack import AGAINST_EACH, ROWS, Searcher, data_folder, need, opened
+from benchmarks.quality_sets.data import data_folder, need
+from benchmarks.quality_sets.searches import AGAINST_EACH, ROWS, Search, Searches, fill
 from benchmarks.quality_sets.statistics import Scores, report
-from groundwire.kernel.collection import PROFILES, ProfileName
+from benchmarks.served import served_client
+from groundwire.kernel.collection import ProfileName
 
 _DEPTH = 5
 
@@ -30,15 +32,15 @@ def run(options: argparse.Namespace) -> None:
     items = json.loads(options.questions.read_text(encoding="utf-8"))
     questions = [(item["question"], item["gold_file"]) for item in items if item["gold_file"] in texts]
     print(f"questions: {len(questions)}; left out, gold file not in the folder: {len(items) - len(questions)}")
-    with opened(options) as stack:
-        collection = stack.fill("book", texts, PROFILES[options.profile].settings, options.profile)
-        rows = {row: _ask_all(stack.searcher(collection, row, _DEPTH), questions) for row in ROWS}
+    with served_client(["--embedder", options.embedder], options.data) as client:
+        searches = Searches(client, fill(client, "book", texts, options.profile))
+        rows = {row: _ask_all(search, questions) for row, search in searches.ways(ROWS, _DEPTH).items()}
     report(rows, ["hit@1", "hit@5"], AGAINST_EACH)
 
 
-def _ask_all(search: Searcher, questions: list[tuple[str, str]]) -> Scores:
+def _ask_all(search: Search, questions: list[tuple[str, str]]) -> Scores:
     hits = []
     for question, gold in questions:
-        sources = [hit.stored.document.source_uri for hit in search(question)]
+        sources = [chunk.source_uri for chunk in search(question, "")]
         hits.append((gold in sources[:1], gold in sources))
     return np.array(hits, dtype=np.float64)

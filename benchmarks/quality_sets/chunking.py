@@ -9,15 +9,19 @@ returned. Questions about corpora that are not in the folder are left out and co
 import argparse
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.quality_sets.stack import AGAINST_EACH, ROWS, Searcher, data_folder, need, opened
+from benchmarks.quality_sets.data import data_folder, need
+from benchmarks.quality_sets.searches import AGAINST_EACH, ROWS, Search, Searches, fill
 from benchmarks.quality_sets.statistics import Scores, report
-from groundwire.kernel.collection import DEFAULT_PROFILE, PROFILES, ChunkerKind, CollectionSettings, ProfileName
-from groundwire.retrieve.search_types import SearchHit
+from benchmarks.served import served_client
+from groundwire.api.common.v1.chunk_pb2 import Chunk
+from groundwire.api.ingest.v1.collection_pb2 import Chunker, ChunkingPolicy, CollectionSettings
+from groundwire.client.values import named_value
+from groundwire.kernel.collection import DEFAULT_PROFILE, ChunkerKind, ProfileName
 
 _BUDGETS = (1600, 3400, 6800)
 _TOP_K = 20
@@ -43,24 +47,21 @@ def run(options: argparse.Namespace) -> None:
     texts = {path.name: path.read_bytes() for path in sorted((options.folder / "corpora").glob("*.md"))}
     questions, left_out = _read(options.folder / "questions.json", set(texts))
     print(f"corpora: {len(texts)}; questions: {len(questions)}; left out, corpus not in the folder: {left_out}")
-    with opened(options) as stack:
-        collection = stack.fill("chunking", texts, _settings(options), options.profile)
-        rows = {row: _ask_all(stack.searcher(collection, row, _TOP_K), questions) for row in ROWS}
+    with served_client(["--embedder", options.embedder], options.data) as client:
+        searches = Searches(client, fill(client, "chunking", texts, options.profile, _settings(options)))
+        rows = {row: _ask_all(search, questions) for row, search in searches.ways(ROWS, _TOP_K).items()}
     measures = [f"{name}@{budget}" for budget in _BUDGETS for name in ("recall", "IoU")]
     report(rows, measures, AGAINST_EACH)
 
 
 def _settings(options: argparse.Namespace) -> CollectionSettings:
-    settings = PROFILES[options.profile].settings
-    chunking = settings.chunking
+    policy = ChunkingPolicy(overlap_ratio=options.overlap)
     if options.target is not None:
-        target = options.target
-        chunking = replace(chunking, target=target, minimum=max(1, target // 5), maximum=2 * target)
-    if options.overlap is not None:
-        chunking = replace(chunking, overlap_ratio=options.overlap)
+        policy.target_size = options.target
+        policy.minimum_size, policy.maximum_size = max(1, options.target // 5), 2 * options.target
     if options.chunker is not None:
-        chunking = replace(chunking, chunker=options.chunker)
-    return replace(settings, chunking=chunking)
+        policy.chunker = named_value("chunker", Chunker, options.chunker)
+    return CollectionSettings(chunking=policy)
 
 
 def _read(path: Path, sources: set[str]) -> tuple[list[_Question], int]:
@@ -77,23 +78,23 @@ def _read(path: Path, sources: set[str]) -> tuple[list[_Question], int]:
     return found, len(items) - len(found)
 
 
-def _ask_all(search: Searcher, questions: Sequence[_Question]) -> Scores:
+def _ask_all(search: Search, questions: Sequence[_Question]) -> Scores:
     rows = []
     for question in questions:
-        hits = search(question.text)
-        rows.append([figure for budget in _BUDGETS for figure in _figures(question, within(hits, budget))])
+        chunks = search(question.text, "")
+        rows.append([figure for budget in _BUDGETS for figure in _figures(question, within(chunks, budget))])
     return np.array(rows, dtype=np.float64)
 
 
-def within(hits: Iterable[SearchHit], budget: int) -> list[tuple[str, int, int]]:
+def within(chunks: Iterable[Chunk], budget: int) -> list[tuple[str, int, int]]:
     """Return the ranges of the first results that hold `budget` characters together, the last one cut."""
     ranges = []
-    for hit in hits:
-        span = hit.stored.chunk.span
+    for chunk in chunks:
+        span = chunk.span
         length = min(budget, span.end - span.start)
         if length <= 0:
             break
-        ranges.append((hit.stored.document.source_uri, span.start, span.start + length))
+        ranges.append((chunk.source_uri, span.start, span.start + length))
         budget -= length
     return ranges
 

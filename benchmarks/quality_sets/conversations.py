@@ -8,19 +8,21 @@ set has it, for what a person made of the question.
 
 import argparse
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.quality_sets.data import data_folder, need
 from benchmarks.quality_sets.ranked import documents_of, ndcg
-from benchmarks.quality_sets.stack import AGAINST_EACH, MODES, ROWS, Stack, data_folder, need, opened
+from benchmarks.quality_sets.searches import AGAINST_EACH, MODES, ROWS, Search, Searches, fill
 from benchmarks.quality_sets.statistics import Scores, report
+from benchmarks.served import served_client
 from groundwire.answer.intent import search_context, search_text
 from groundwire.answer.sessions import Message
-from groundwire.kernel.collection import DEFAULT_PROFILE, PROFILES, CollectionLimits, ProfileName
+from groundwire.kernel.collection import DEFAULT_PROFILE, CollectionLimits, ProfileName
 from groundwire.kernel.session import WINDOW_MESSAGES, Role
 
 _DEPTH = 10
@@ -48,12 +50,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     ikat = ikat_files(options.ikat)
     need(options.mtrag, *ikat)
-    with opened(options) as stack:
+    with served_client(["--embedder", options.embedder], options.data) as client:
         for name, (passages, turns) in {"mtrag": read_mtrag(options.mtrag), "ikat": read_ikat(*ikat)}.items():
             print(f"{name}: passages: {len(passages)}; follow-up questions: {len(turns)}")
-            settings = PROFILES[options.profile].settings
-            collection = stack.fill(name, passages, settings, options.profile)
-            _measure(stack, collection, turns)
+            searches = Searches(client, fill(client, name, passages, options.profile))
+            _measure(searches.ways(ROWS, _TOP_K), turns)
 
 
 def ikat_files(folder: Path) -> tuple[Path, Path]:
@@ -61,11 +62,10 @@ def ikat_files(folder: Path) -> tuple[Path, Path]:
     return folder / "2023_train_topics.json", folder / "2023_train_topics_psg_text.jsonl"
 
 
-def _measure(stack: Stack, collection: str, turns: Sequence[FollowUp]) -> None:
+def _measure(ways: Mapping[str, Search], turns: Sequence[FollowUp]) -> None:
 
     def ask(of: Callable[[FollowUp], tuple[str, str]], row: str) -> Scores:
-        search = stack.searcher(collection, row, _TOP_K)
-        found = [documents_of(search(query, context)) for query, context in map(of, turns)]
+        found = [documents_of(ways[row](query, context)) for query, context in map(of, turns)]
         scores = [(ndcg(each, turn.relevant, _DEPTH),) for each, turn in zip(found, turns, strict=True)]
         return np.array(scores, dtype=np.float64)
 

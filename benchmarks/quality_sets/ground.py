@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.quality_sets.stack import data_folder, need
+from benchmarks.quality_sets.data import data_folder, need
 from benchmarks.quality_sets.statistics import RESAMPLES, SEED, area
 from groundwire.answer.evidence import Markup, Passage
 from groundwire.answer.grounding.claims import ClaimKind, WrittenClaim, split_claims

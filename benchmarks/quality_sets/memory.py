@@ -12,115 +12,72 @@ turns: the dialogues of tiage, each a conversation, and questions about what was
 
 import argparse
 import json
-import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zlib import crc32
 
 import numpy as np
+from google.protobuf.timestamp_pb2 import Timestamp
 
+from benchmarks.quality_sets.data import data_folder, need
 from benchmarks.quality_sets.haystack import build
-from benchmarks.quality_sets.plain import PlainHybrid
-from benchmarks.quality_sets.stack import data_folder, need
+from benchmarks.quality_sets.searches import MODES, PLAIN, Search, Searches
 from benchmarks.quality_sets.statistics import Scores, report
-from benchmarks.served import server
-from groundwire.api.common.v1 import record_pb2, retrieval_options_pb2, search_mode_pb2
+from benchmarks.served import served_client
+from groundwire.api.common.v1 import record_pb2, search_mode_pb2
 from groundwire.api.ingest.v1 import collection_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.client import GroundwireClient, NewRecord
-from groundwire.client.values import filter_message
 
 _QUESTIONS = Path(__file__).with_name("turn_questions.tsv")
 _START = datetime(2025, 1, 1, tzinfo=UTC)
-_ASKED = datetime(2026, 2, 1, tzinfo=UTC)
-_MODES = {
-    "dense": search_mode_pb2.SEARCH_MODE_VECTOR,
-    "lexical": search_mode_pb2.SEARCH_MODE_LEXICAL,
-    "hybrid": search_mode_pb2.SEARCH_MODE_HYBRID,
-}
-_PLAIN = {"plain BM25": 0.0, "plain dense": 1.0, "plain hybrid": 0.5}
+_ASKED = Timestamp()
+_ASKED.FromDatetime(datetime(2026, 2, 1, tzinfo=UTC))
 _DEPTH = 10
-_EMBEDDED_AT_ONCE = 100
-Search = Callable[[str, str], list[str]]
-"""From a query and what it goes on from to ids of records, best first."""
+Find = Callable[[str], list[str]]
+"""From a query to ids of records, best first."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Served:
-    """A server, and how its records are searched."""
+class _Records:
+    """The records of a type in a collection of a server, and each way to find them."""
 
     client: GroundwireClient
+    record_type: str
+    collection: str
 
-    def store(self, name: str, records: Iterable[NewRecord]) -> None:
-        """Store records in a new collection."""
-        self.client.create_collection(collection=name, profile=collection_pb2.PROFILE_CONVERSATIONS)
-        self.client.collection(name).put_records(records)
+    def store(self, records: Iterable[NewRecord]) -> None:
+        """Store records in the collection, which is new."""
+        self.client.create_collection(collection=self.collection, profile=collection_pb2.PROFILE_CONVERSATIONS)
+        self.client.collection(self.collection).put_records(records)
 
-    def searches(self, name: str, record_type: str, texts: Mapping[str, str], entity: str = "") -> dict[str, Search]:
-        """Return each way to search the records, whose texts by id are given: ours, and those without rules."""
-        ways: dict[str, Search] = {row: self._search(name, record_type, entity, mode) for row, mode in _MODES.items()}
-        ids = list(texts)
-        plain = PlainHybrid(list(texts.values()), self._vectors(list(texts.values())))
+    def ways(self, entity: str = "", *, as_memories: bool = False) -> dict[str, Find]:
+        """Return each way: ours, also as memories are ranked, and those without rules."""
+        where = {"type": self.record_type} | ({"entity": entity} if entity else {})
+        searches = Searches(self.client, self.collection, where, _ASKED)
+        ways = searches.ways([*MODES, *PLAIN], _DEPTH)
+        if as_memories:
+            ways["memories"] = searches.ours(_DEPTH, ranking=search_mode_pb2.RANKING_MEMORY)
+        return {row: _ids_found(search) for row, search in ways.items()}
 
-        def plain_search(query: str, weight: float) -> list[str]:
-            (vector,) = self._vectors([query], are_queries=True)
-            return [ids[place] for place, _ in plain.search(query, vector, _DEPTH, weight)]
-
-        for row, weight in _PLAIN.items():
-            ways[row] = lambda query, _, weight=weight: plain_search(query, weight)  # type: ignore[misc]
-        return ways
-
-    def memories(self, name: str, entity: str = "") -> Search:
-        """Return the search that ranks as memories are ranked."""
-        return self._search(name, "memory", entity, _MODES["hybrid"], search_mode_pb2.RANKING_MEMORY)
-
-    def context(self, name: str, record_type: str, query: str, most: int = _DEPTH) -> list[pb.ContextEntry]:
+    def context(self, query: str, most: int = _DEPTH) -> list[pb.ContextEntry]:
         """Return a section of what `RetrieveContext` says."""
-        request = pb.RetrieveContextRequest(
-            collection=name,
+        record_type = record_pb2.RecordType.Value(f"RECORD_TYPE_{self.record_type.upper()}")
+        response = self.client.retrieve_context(
+            collection=self.collection,
             query=query,
-            sections=[
-                pb.SectionLimit(
-                    record_type=record_pb2.RecordType.Value(f"RECORD_TYPE_{record_type.upper()}"), top_k=most
-                )
-            ],
+            sections=[pb.SectionLimit(record_type=record_type, top_k=most)],
             without_documents=True,
+            query_time=_ASKED,
         )
-        request.query_time.FromDatetime(_ASKED)
-        (section,) = self.client.retrieve_context.send(request).sections
+        (section,) = response.sections
         return list(section.entries)
 
-    def _search(
-        self,
-        name: str,
-        record_type: str,
-        entity: str,
-        mode: "search_mode_pb2.SearchMode.ValueType",
-        ranking: "search_mode_pb2.Ranking.ValueType" = search_mode_pb2.RANKING_RELEVANCE,
-    ) -> Search:
-        options = retrieval_options_pb2.RetrievalOptions(
-            top_k=_DEPTH, mode=mode, ranking=ranking, entity=entity, filter=filter_message({"type": record_type})
-        )
 
-        def search(query: str, context: str) -> list[str]:
-            request = pb.RetrieveRequest(collection=name, query=query, context=context, options=options)
-            request.query_time.FromDatetime(_ASKED)
-            response = self.client.retrieve.send(request)
-            sources = {each.document_id: each.source_uri for each in response.documents}
-            return [sources[hit.chunk.document_id].removeprefix("record:") for hit in response.results]
-
-        return search
-
-    def _vectors(self, texts: Sequence[str], *, are_queries: bool = False) -> np.ndarray:
-        vectors: list[list[float]] = []
-        while len(vectors) < len(texts):
-            some = texts[len(vectors) : len(vectors) + _EMBEDDED_AT_ONCE]
-            request = pb.EmbedTextsRequest(queries=some) if are_queries else pb.EmbedTextsRequest(texts=some)
-            vectors += [list(each.values) for each in self.client.embed_texts.send(request).vectors]
-        return np.array(vectors, dtype=np.float32)
+def _ids_found(search: Search) -> Find:
+    return lambda query: [chunk.source_uri.removeprefix("record:") for chunk in search(query, "")]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -131,17 +88,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     need(options.ikat, options.tiage)
-    with ExitStack() as stack:
-        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="groundwire-quality-")))
-        address = stack.enter_context(server(scratch, ["--embedder", options.embedder]))
-        served = _Served(stack.enter_context(GroundwireClient(address, timeout_s=120)))
+    with served_client(["--embedder", options.embedder]) as client:
         for name, measure in _PARTS.items():
             if options.only in {None, name}:
                 print(f"\n{name}")
-                measure(served, options)
+                measure(client, options)
 
 
-def _facts(served: _Served, options: argparse.Namespace) -> None:
+def _facts(client: GroundwireClient, options: argparse.Namespace) -> None:
     topics = json.loads(options.ikat.read_text(encoding="utf-8"))
     records: list[NewRecord] = []
     for topic in topics:
@@ -157,17 +111,16 @@ def _facts(served: _Served, options: argparse.Namespace) -> None:
                     timestamp=_START,
                 )
             )
-    served.store("facts", records)
+    stored = _Records(client, "memory", "facts")
+    stored.store(records)
     rows: dict[str, list[tuple[float, float]]] = {}
     for topic in topics:
-        texts = {_fact_id(topic, number): fact for number, fact in topic["ptkb"].items()}
-        ways = served.searches("facts", "memory", texts, topic["number"])
-        ways["memories"] = served.memories("facts", topic["number"])
+        ways = stored.ways(topic["number"], as_memories=True)
         for turn in topic["turns"]:
             relevant = {_fact_id(topic, str(number)) for number in turn["ptkb_provenance"]}
-            for row, search in ways.items() if relevant else ():
-                rows.setdefault(row, []).append(_of_facts(search(turn["utterance"], ""), relevant))
-    pairs = [("memories", each) for each in ("plain BM25", "plain dense", "plain hybrid")]
+            for row, find in ways.items() if relevant else ():
+                rows.setdefault(row, []).append(_of_facts(find(turn["utterance"]), relevant))
+    pairs = [("memories", each) for each in PLAIN]
     report(_scores(rows), ["R@3", "MRR@10"], pairs)
 
 
@@ -181,11 +134,11 @@ def _of_facts(found: Sequence[str], relevant: set[str]) -> tuple[float, float]:
     return _recall(found[:3], relevant), 1.0 / places[0] if places else 0.0
 
 
-def _haystack(served: _Served, _: argparse.Namespace) -> None:
+def _haystack(client: GroundwireClient, _: argparse.Namespace) -> None:
     memories, planted = build()
     ids = {id(each): f"chunk-{each.time:%Y-%m-%d}-{number:08x}" for number, each in enumerate(memories)}
-    served.store(
-        "haystack",
+    stored = _Records(client, "memory", "haystack")
+    stored.store(
         [
             NewRecord(
                 record_type="memory",
@@ -195,21 +148,20 @@ def _haystack(served: _Served, _: argparse.Namespace) -> None:
                 timestamp=each.time,
             )
             for each in memories
-        ],
+        ]
     )
-    ways = served.searches("haystack", "memory", {ids[id(each)]: each.text for each in memories})
-    ways["memories"] = served.memories("haystack")
+    ways = stored.ways(as_memories=True)
     rows: dict[str, list[tuple[float, ...]]] = {row: [] for row in [*ways, "context"]}
     surfaced: list[bool] = []
     for one in planted:
         answer, older = ids[id(one.answer)], ids[id(one.older)] if one.older else None
-        for row, search in ways.items():
-            rows[row].append(_of_planted(search(one.question, ""), answer, older))
-        entries = served.context("haystack", "memory", one.question, 5)
+        for row, find in ways.items():
+            rows[row].append(_of_planted(find(one.question), answer, older))
+        entries = stored.context(one.question, 5)
         rows["context"].append(_of_planted([each.record.record_id for each in entries], answer, older))
         if older:
             surfaced.append(any(each.record.record_id == answer and older in each.contradicts for each in entries))
-    pairs = [("memories", each) for each in ("hybrid", "plain BM25", "plain dense", "plain hybrid")]
+    pairs = [("memories", each) for each in ("hybrid", *PLAIN)]
     report(_scores(rows), ["R@5", "newer first, or alone"], pairs)
     for half, first in (("chosen on", 0), ("held out", 1)):
         some = surfaced[first::2]
@@ -221,7 +173,7 @@ def _of_planted(found: Sequence[str], answer: str, older: str | None) -> tuple[f
     return float(answer in found[:5]), float(is_first)
 
 
-def _turns(served: _Served, options: argparse.Namespace) -> None:
+def _turns(client: GroundwireClient, options: argparse.Namespace) -> None:
     dialogues = json.loads(options.tiage.read_text(encoding="utf-8"))
     records: list[NewRecord] = []
     for name, turns in dialogues.items():
@@ -237,16 +189,17 @@ def _turns(served: _Served, options: argparse.Namespace) -> None:
                     timestamp=_START + timedelta(days=int(name), minutes=place),
                 )
             )
-    served.store("turns", records)
-    ways = served.searches("turns", "turn", {each["record_id"]: each["text"] for each in records})
-    ways["context"] = lambda query, _: [each.record.record_id for each in served.context("turns", "turn", query)]
+    stored = _Records(client, "turn", "turns")
+    stored.store(records)
+    ways = stored.ways()
+    ways["context"] = lambda query: [each.record.record_id for each in stored.context(query)]
     rows: dict[str, list[tuple[float]]] = {}
     for line in _QUESTIONS.read_text(encoding="utf-8").splitlines():
         question, dialogue, places = line.split("\t")
         relevant = {_turn_id(dialogue, int(place)) for place in places.split(",")}
-        for row, search in ways.items():
-            rows.setdefault(row, []).append((_recall(search(question, ""), relevant),))
-    pairs = [(ours, each) for ours in ("hybrid", "context") for each in ("plain BM25", "plain dense", "plain hybrid")]
+        for row, find in ways.items():
+            rows.setdefault(row, []).append((_recall(find(question), relevant),))
+    pairs = [(ours, each) for ours in ("hybrid", "context") for each in PLAIN]
     report(_scores(rows), [f"R@{_DEPTH}"], pairs)
 
 
@@ -262,7 +215,7 @@ def _scores(rows: Mapping[str, Sequence[tuple[float, ...]]]) -> dict[str, Scores
     return {row: np.array(scores, dtype=np.float64) for row, scores in rows.items()}
 
 
-_PARTS: Mapping[str, Callable[[_Served, argparse.Namespace], None]] = {
+_PARTS: Mapping[str, Callable[[GroundwireClient, argparse.Namespace], None]] = {
     "facts": _facts,
     "haystack": _haystack,
     "turns": _turns,

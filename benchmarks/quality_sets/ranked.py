@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from math import log2
 
-from groundwire.retrieve.search_types import SearchHit
+from groundwire.api.common.v1.chunk_pb2 import Chunk
 
 
-def documents_of(hits: Sequence[SearchHit]) -> list[str]:
-    """Return the source names of the documents of results, each at its best place."""
-    return list(dict.fromkeys(hit.stored.document.source_uri for hit in hits))
+def documents_of(chunks: Sequence[Chunk]) -> list[str]:
+    """Return the source names of the documents of chunks, each at its best place."""
+    return list(dict.fromkeys(chunk.source_uri for chunk in chunks))
 
 
 def ndcg(found: Sequence[str], relevant: AbstractSet[str], depth: int) -> float:

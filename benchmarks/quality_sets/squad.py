@@ -10,10 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.quality_sets.data import data_folder, need
 from benchmarks.quality_sets.ranked import documents_of
-from benchmarks.quality_sets.stack import AGAINST_EACH, ROWS, Searcher, data_folder, need, opened
+from benchmarks.quality_sets.searches import AGAINST_EACH, ROWS, Search, Searches, fill
 from benchmarks.quality_sets.statistics import Scores, report
-from groundwire.kernel.collection import DEFAULT_PROFILE, PROFILES, ProfileName
+from benchmarks.served import served_client
+from groundwire.kernel.collection import DEFAULT_PROFILE, ProfileName
 
 _DEPTH = 10
 _SHALLOW = 5
@@ -30,9 +32,9 @@ def run(options: argparse.Namespace) -> None:
     paragraphs, questions = _read(options.questions)
     asked = questions[:: options.every]
     print(f"paragraphs: {len(paragraphs)}; questions: {len(asked)}")
-    with opened(options) as stack:
-        collection = stack.fill("squad", paragraphs, PROFILES[options.profile].settings, options.profile)
-        rows = {row: _ask_all(stack.searcher(collection, row, 2 * _DEPTH), asked) for row in ROWS}
+    with served_client(["--embedder", options.embedder], options.data) as client:
+        searches = Searches(client, fill(client, "squad", paragraphs, options.profile))
+        rows = {row: _ask_all(search, asked) for row, search in searches.ways(ROWS, 2 * _DEPTH).items()}
     report(rows, ["MRR@10", "hit@5"], AGAINST_EACH)
 
 
@@ -47,10 +49,10 @@ def _read(path: Path) -> tuple[dict[str, bytes], list[tuple[str, str]]]:
     return texts, questions
 
 
-def _ask_all(search: Searcher, questions: list[tuple[str, str]]) -> Scores:
+def _ask_all(search: Search, questions: list[tuple[str, str]]) -> Scores:
     scores = []
     for question, gold in questions:
-        found = documents_of(search(question))[:_DEPTH]
+        found = documents_of(search(question, ""))[:_DEPTH]
         rank = found.index(gold) + 1 if gold in found else 0
         scores.append((1.0 / rank if rank else 0.0, 0 < rank <= _SHALLOW))
     return np.array(scores, dtype=np.float64)

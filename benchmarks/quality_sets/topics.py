@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.quality_sets.conversations import FollowUp, ikat_files, read_ikat, read_mtrag
-from benchmarks.quality_sets.stack import data_folder, need
+from benchmarks.quality_sets.data import data_folder, need
 from benchmarks.quality_sets.statistics import regression
 from groundwire.answer.grounding.sentence_vectors import SentenceVectors
 from groundwire.answer.intent import leans_on_context

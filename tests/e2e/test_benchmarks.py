@@ -1,6 +1,5 @@
 """The benchmarks run: what they measure is built as they expect it. How fast or good it is, no test asserts."""
 
-import argparse
 import os
 import shlex
 import subprocess
@@ -9,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.quality_sets.stack import ROWS, data_folder, opened
-from groundwire.kernel.collection import PROFILES, ProfileName
+from benchmarks.quality_sets.data import data_folder
+from benchmarks.quality_sets.searches import ROWS, Searches, fill
+from benchmarks.served import served_client
+from groundwire.kernel.collection import ProfileName
 from tests.packages import requires
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -19,11 +20,11 @@ EMBEDDER = "hashing:64"
 
 def test_every_row_of_the_quality_tables_finds_what_was_ingested() -> None:
     texts = {"tides.md": b"# Tides\n\nThe moon causes the tides.\n", "bread.md": b"# Bread\n\nYeast lets dough rise.\n"}
-    with opened(argparse.Namespace(data=None, embedder=EMBEDDER)) as stack:
-        collection = stack.fill("two", texts, PROFILES[ProfileName.GENERAL].settings, ProfileName.GENERAL)
-        for row in ROWS:
-            best, *_ = stack.searcher(collection, row, 2)("What causes the tides?")
-            assert best.stored.document.source_uri == "tides.md", row
+    with served_client(["--embedder", EMBEDDER]) as client:
+        searches = Searches(client, fill(client, "two", texts, ProfileName.GENERAL))
+        for row, search in searches.ways(ROWS, 2).items():
+            best, *_ = search("What causes the tides?", "")
+            assert best.source_uri == "tides.md", row
 
 
 def run(command: str, folder: Path) -> "subprocess.CompletedProcess[str]":
@@ -49,10 +50,10 @@ def run(command: str, folder: Path) -> "subprocess.CompletedProcess[str]":
 @pytest.mark.parametrize(
     "command",
     [
-        "benchmarks/context.py --records 50 --queries 5",
         "benchmarks/quality.py contradictions",
         "benchmarks/start.py --starts 1 -- --embedder {embedder}",
-        "benchmarks/turns.py --stored 50 --writes 10",
+        "benchmarks/records.py context --stored 50 --times 5",
+        "benchmarks/records.py writes --stored 50 --times 10",
         "-m benchmarks.congruence --pairs 5 --engines memory,qdrant-edge",
         "-m benchmarks.converse --streams 2 --questions 2 --embedder {embedder}",
         "-m benchmarks.deployments --calls 2 --clients 2 --embedder {embedder}",

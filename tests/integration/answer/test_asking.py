@@ -113,7 +113,7 @@ async def _answer_of(
     toward = rig.library.embedder.embed_query(question, Budget())
     away = np.roll(toward, 1) - (np.roll(toward, 1) @ toward) * toward
     vector = similarity * toward + np.sqrt(1.0 - similarity**2) * away / np.linalg.norm(away)
-    collection = rig.library.create(name, profile_name=profile)
+    collection = rig.library.create(name, profile=profile)
     rig.library.put("wolves.txt", [text], collection=collection, vectors=vector[None].astype(np.float32))
     return await rig.ask(question, collection=name)
 

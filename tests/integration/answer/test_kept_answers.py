@@ -128,7 +128,7 @@ async def test_answers_are_listed_in_pages(make_rig: MakeRig, *, stale: bool) ->
     """Some in the catalog and some in memory; each is on one page."""
     rig = make_rig()
     foxes = rig.library.documents.find_by_source(DEFAULT_TENANT, "docs", "foxes.txt")
-    book = rig.library.create("book", profile_name=ProfileName.BOOK)
+    book = rig.library.create("book", profile=ProfileName.BOOK)
     rig.library.put("owls.md", ["Red owls eat small mice."], collection=book)
     made = [(await _keep(rig, _QUESTION)).message_id for _ in range(3)]
     owls = [(await _keep(rig, "What do red owls eat?", collection="book")).message_id for _ in range(2)]

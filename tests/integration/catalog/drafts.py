@@ -141,16 +141,15 @@ def open_catalog(path: Path) -> Catalog:
 
 
 def make_collection(name: str = "docs", tenant: str = TENANT, uid: str | None = None) -> Collection:
-    profile = PROFILES[ProfileName.DOCUMENTS]
     uid = uid or f"uid-{tenant}-{name}"
     return Collection(
         uid=uid,
         tenant=tenant,
         name=name,
         engine_name=f"gw-{uid}",
-        profile=profile.name,
+        profile=ProfileName.DOCUMENTS,
         identity=IDENTITY,
-        settings=profile.settings,
+        settings=PROFILES[ProfileName.DOCUMENTS],
         create_time=NOON,
         update_time=NOON,
     )

@@ -16,10 +16,9 @@ from tests.catalogs import problems_of
 from tests.integration.catalog.drafts import NOON, TENANT, Catalog, make_collection, make_draft
 
 
-@pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda profile: profile.name)
-def test_every_setting_comes_back(catalog: Catalog, profile: object) -> None:
-    base = make_collection()
-    collection = replace(base, profile=profile.name, settings=profile.settings)  # type: ignore[attr-defined]  # parametrised
+@pytest.mark.parametrize("profile", PROFILES)
+def test_every_setting_comes_back(catalog: Catalog, profile: ProfileName) -> None:
+    collection = replace(make_collection(), profile=profile, settings=PROFILES[profile])
     assert catalog.collections.create(collection) == collection
     assert catalog.collections.get(TENANT, "docs") == collection
 
@@ -30,11 +29,10 @@ def test_creating_the_same_again_returns_the_first(catalog: Catalog, docs: Colle
 
 @pytest.mark.parametrize("difference", ["profile", "identity", "settings"])
 def test_a_name_is_not_shared_by_other_settings(catalog: Catalog, docs: Collection, difference: str) -> None:
-    book = PROFILES[ProfileName.BOOK]
     changed = {
         "profile": replace(docs, profile=ProfileName.BOOK),
         "identity": replace(docs, identity=replace(docs.identity, revision="2")),
-        "settings": replace(docs, settings=book.settings),
+        "settings": replace(docs, settings=PROFILES[ProfileName.BOOK]),
     }[difference]
     with pytest.raises(AlreadyExistsError):
         catalog.collections.create(changed)
@@ -43,7 +41,7 @@ def test_a_name_is_not_shared_by_other_settings(catalog: Catalog, docs: Collecti
 
 def test_updating_changes_no_other_collection(catalog: Catalog, docs: Collection) -> None:
     other = catalog.collections.create(make_collection("other"))
-    settings = PROFILES[ProfileName.BOOK].settings
+    settings = PROFILES[ProfileName.BOOK]
     assert docs.settings != settings
     assert catalog.collections.update(TENANT, "docs", lambda _: settings).settings == settings
     assert catalog.collections.get(TENANT, "docs").settings == settings

@@ -36,7 +36,7 @@ WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 
 
 def rules(name: str) -> ParseRules:
-    return ParseRules(None, PROFILES[ProfileName.DOCUMENTS].settings.chunking, None, name, "content")
+    return ParseRules(None, PROFILES[ProfileName.DOCUMENTS].chunking, None, name, "content")
 
 
 def parse(parser: ParserProcess, data: bytes, name: str) -> ParsedDocument:

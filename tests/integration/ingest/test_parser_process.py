@@ -32,9 +32,7 @@ from groundwire.kernel.errors import (
 from tests.conformance.processes import freeze, is_running
 
 TOKENIZER = HashingEmbedder(8).tokenizer
-RULES = ParseRules(
-    DocumentFormat.MARKDOWN, PROFILES[ProfileName.DOCUMENTS].settings.chunking, "Title", "file.md", "content"
-)
+RULES = ParseRules(DocumentFormat.MARKDOWN, PROFILES[ProfileName.DOCUMENTS].chunking, "Title", "file.md", "content")
 TEXT = "# Tides\n\n" + "The moon pulls the sea. \U0001f30a " * 2000
 SLOW = ("[" * 40 + "\n") * 200_000
 

@@ -125,20 +125,19 @@ class Library:
         self,
         name: str,
         identity: EmbeddingIdentity = IDENTITY,
-        profile_name: ProfileName = ProfileName.DOCUMENTS,
+        profile: ProfileName = ProfileName.DOCUMENTS,
         **settings: Any,
     ) -> Collection:
         """Create a collection; `settings` replace those of the profile."""
-        profile = PROFILES[profile_name]
         uid = f"{self._uids}-{name}"
         collection = Collection(
             uid=uid,
             tenant=DEFAULT_TENANT,
             name=name,
             engine_name=engine_collection_name(DEFAULT_TENANT, uid, identity.digest),
-            profile=profile.name,
+            profile=profile,
             identity=identity,
-            settings=replace(profile.settings, **settings),
+            settings=replace(PROFILES[profile], **settings),
             create_time=datetime(2026, 1, 1, tzinfo=UTC),
             update_time=datetime(2026, 1, 1, tzinfo=UTC),
         )

@@ -22,7 +22,7 @@ def profiles(engine_library: Library) -> Library:
     """Collections of all profiles with the same eight chunks, whose similarities to the query are known."""
     opened = engine_library
     for profile in ProfileName:
-        collection = opened.create(profile.value, profile_name=profile)
+        collection = opened.create(profile.value, profile=profile)
         across = np.sqrt(1.0 - np.square(SIMILARITIES, dtype=np.float32))
         vectors = np.outer(SIMILARITIES, _AXIS) + np.outer(across, np.roll(_AXIS, 1))
         texts = [f"chunk {similarity}" for similarity in SIMILARITIES]

@@ -81,7 +81,7 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Li
     opened = {name: Library(Path(tmp_path_factory.mktemp(name)), url) for name, url in ENGINES.items()}
     for library in opened.values():
         _fill(library)
-        _fill(library, library.create("small", profile_name=ProfileName.GENERAL))
+        _fill(library, library.create("small", profile=ProfileName.GENERAL))
     yield opened
     for library in opened.values():
         library.close()

@@ -32,7 +32,7 @@ _QUERIES = [
 
 
 def _fill(library: Library, collection_name: str, profile: ProfileName) -> None:
-    collection = library.create(collection_name, profile_name=profile)
+    collection = library.create(collection_name, profile=profile)
     chance = random.Random(7)
     for number in range(12):
         texts = [" ".join(chance.choices(_WORDS, k=12)) for _ in range(10)]

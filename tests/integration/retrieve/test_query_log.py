@@ -210,7 +210,7 @@ async def test_entries_can_be_limited_to_a_time(stub: "Stub") -> None:
 def private(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Library, str, bool]]:
     mode, keeps_text = request.param
     opened = Library(tmp_path, settings=RetrieveSettings(query_log=QueryLogMode(mode)))
-    opened.create("book", profile_name=ProfileName.BOOK)
+    opened.create("book", profile=ProfileName.BOOK)
     yield opened, mode, keeps_text
     opened.close()
 

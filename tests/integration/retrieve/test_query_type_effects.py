@@ -71,7 +71,7 @@ async def test_words_count_more_for_facts_and_vectors_more_for_concepts(library:
     for kind in (_FACTUAL, _CONCEPTUAL):
         plan = (await stub.Retrieve(_request("filler word", kind, explain=True))).explain_plan
         shares[kind] = figures(plan, "fusion")["dense_weight"]
-    default = PROFILES[ProfileName.DOCUMENTS].settings.retrieval.dense_weight
+    default = PROFILES[ProfileName.DOCUMENTS].retrieval.dense_weight
     assert shares[_FACTUAL] == pytest.approx(default + FACTUAL_SHIFT)
     assert shares[_CONCEPTUAL] == pytest.approx(default + CONCEPTUAL_SHIFT)
     assert shares[_FACTUAL] < default < shares[_CONCEPTUAL]
@@ -125,7 +125,7 @@ async def test_small_chunks_follow_their_better_neighbour_whatever_is_asked(libr
     vectors = np.stack([axis[0], 0.5 * axis[0] + axis[1], 0.51 * axis[0] + axis[2], axis[3], 0.505 * axis[0] + axis[4]])
     found = {}
     for profile in (ProfileName.GENERAL, ProfileName.DOCUMENTS):
-        collection = library.create(profile.value, profile_name=profile)
+        collection = library.create(profile.value, profile=profile)
         # The hit, what goes on behind it, and what resembles the query a little more elsewhere.
         library.put("a.txt", ["the hit", "right behind"], collection=collection, vectors=vectors[:2])
         library.put("b.txt", ["elsewhere", "far off", "apart"], collection=collection, vectors=vectors[2:])

@@ -130,7 +130,7 @@ async def test_a_chunk_without_required_metadata_is_withheld_and_counted(
 
 @pytest.mark.requirement("S3-36")
 async def test_what_is_withheld_raises_no_neighbour(library: Library, stub: "Stub", tmp_path: Path) -> None:
-    small = library.create("small", profile_name=ProfileName.GENERAL)
+    small = library.create("small", profile=ProfileName.GENERAL)
     library.put("a.txt", ["alpha beta gamma", "other words here"], collection=small)
     library.put("b.txt", ["nothing of it", "alpha one two"], collection=small)
 

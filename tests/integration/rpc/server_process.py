@@ -19,8 +19,8 @@ async def main(drain_s: float) -> None:
     await serve(
         GrpcServer(options, fake_services(servicer)),
         on_listening=lambda port: print(port, flush=True),  # noqa: T201 - the parent reads it
-        closers=[lambda: print("catalog", flush=True), lambda: print("vectors", flush=True)],  # noqa: T201 - the same
     )
+    print("stopped", flush=True)  # noqa: T201 - the same
 
 
 if __name__ == "__main__":

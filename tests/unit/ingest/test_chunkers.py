@@ -147,7 +147,7 @@ def test_a_last_window_under_the_minimum_is_joined_or_flagged() -> None:
     ]
 
 
-SENTENCES = replace(PROFILES[ProfileName.DOCUMENTS].settings.chunking, chunker=ChunkerKind.SENTENCE)
+SENTENCES = replace(PROFILES[ProfileName.DOCUMENTS].chunking, chunker=ChunkerKind.SENTENCE)
 
 
 @pytest.mark.requirement("S1-45")
@@ -249,7 +249,7 @@ def test_a_text_without_headings_has_only_the_document_above() -> None:
 
 def test_an_upper_chunk_that_is_very_long_keeps_its_span_and_no_content() -> None:
     text = f"# One\n\n{prose(MAX_CHUNK_CHARS // 4)}\n\n# Two\n\nShort.\n"
-    policy = replace(PROFILES[ProfileName.DOCUMENTS].settings.chunking, chunker=ChunkerKind.HIERARCHY)
+    policy = replace(PROFILES[ProfileName.DOCUMENTS].chunking, chunker=ChunkerKind.HIERARCHY)
     document, one, two = (chunk for chunk in parse(text, policy).chunks if chunk.upper)
     assert (document.content, one.content, two.content) == ("", "", "# Two\n\nShort.")
     assert (document.span.start, document.span.end) == (0, len(text) - 1)
@@ -278,7 +278,7 @@ def test_a_parsed_document_comes_through_the_messages_unchanged(policy: Chunking
 def test_each_profile_keeps_its_limits_on_long_and_short_texts(
     profile: ProfileName, unit: ChunkUnit, sizes: tuple[int, int, int], overlap: tuple[float, float], min_chars: int
 ) -> None:
-    policy = PROFILES[profile].settings.chunking
+    policy = PROFILES[profile].chunking
     assert (policy.unit, policy.min_chars) == (unit, min_chars)
     assert (policy.minimum, policy.target, policy.maximum) == sizes
     long = parse("\n\n".join(prose(80, seed) for seed in range(80)), policy, DocumentFormat.TEXT)
@@ -305,7 +305,7 @@ BLANKS = ["\n", " ", "\t", "\u3000", "\u00a0"]
 def test_white_space_makes_no_chunk_longer_than_the_policy_allows(
     profile: ProfileName, kind: ChunkerKind, unit: ChunkUnit, blank: str
 ) -> None:
-    policy = replace(PROFILES[profile].settings.chunking, chunker=kind, unit=unit)
+    policy = replace(PROFILES[profile].chunking, chunker=kind, unit=unit)
     text = f"# Title\n\nThe heron stands in the reeds.{blank * 40_000}At noon it flies{blank * 40_000}home.\n"
     parsed = parse(text, policy)
     longest = max(map(len, contents(parsed)))
@@ -349,7 +349,7 @@ def test_a_long_run_of_blanks_makes_no_window_that_only_repeats_the_one_before()
 
 def test_a_document_of_too_many_chunks_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parser_worker, "MAX_CHUNKS", 1000)
-    policy = replace(PROFILES[ProfileName.DOCUMENTS].settings.chunking, chunker=ChunkerKind.SENTENCE)
+    policy = replace(PROFILES[ProfileName.DOCUMENTS].chunking, chunker=ChunkerKind.SENTENCE)
     with pytest.raises(DocumentLimitError) as caught:
         parse("Ah. " * 1001, policy, DocumentFormat.TEXT)
     assert caught.value.metadata == {"resource": "chunks", "limit": "1000"}
@@ -364,7 +364,7 @@ def test_a_document_of_too_many_chunks_is_refused(monkeypatch: pytest.MonkeyPatc
     ],
 )
 def test_cutting_takes_linear_time(kind: ChunkerKind, bit: str) -> None:
-    policy = replace(PROFILES[ProfileName.DOCUMENTS].settings.chunking, chunker=kind)
+    policy = replace(PROFILES[ProfileName.DOCUMENTS].chunking, chunker=kind)
     assert growth(lambda n: "Begin.\n\n" + bit * n, lambda text: parse(text, policy), 1_000) < LINEAR
 
 

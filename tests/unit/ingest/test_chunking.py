@@ -115,7 +115,7 @@ def test_chunks_are_exact_slices_and_miss_nothing(
 @pytest.mark.requirement("S4-24")
 @pytest.mark.requirement("C05")
 def test_all_chunks_of_long_prose_are_in_range() -> None:
-    policy = PROFILES[ProfileName.BOOK].settings.chunking
+    policy = PROFILES[ProfileName.BOOK].chunking
     text = "\n\n".join(prose(90, seed) for seed in range(60))
     chunks = parse(text, policy, DocumentFormat.TEXT)
     assert len(chunks) > 5
@@ -128,7 +128,7 @@ def test_all_chunks_of_long_prose_are_in_range() -> None:
 @pytest.mark.parametrize("line_words", [10, 400])
 def test_neighbours_share_ten_to_twenty_percent(line_words: int) -> None:
     text = "\n".join(prose(line_words, seed) for seed in range(4000 // line_words))
-    chunks = parse(text, PROFILES[ProfileName.DOCUMENTS].settings.chunking, DocumentFormat.TEXT)
+    chunks = parse(text, PROFILES[ProfileName.DOCUMENTS].chunking, DocumentFormat.TEXT)
     assert len(chunks) > 5
     for chunk in chunks[1:]:
         share = chunk.overlap_prev_chars / (chunk.span.end - chunk.span.start)
@@ -199,7 +199,7 @@ def test_indentation_at_the_start_of_a_chunk_stays() -> None:
 
 def test_a_huge_line_is_cut_in_linear_time() -> None:
     text = "a" * 200_000 + "e\u0301" * 50_000
-    chunks = parse(text, PROFILES[ProfileName.DOCUMENTS].settings.chunking, DocumentFormat.TEXT)
+    chunks = parse(text, PROFILES[ProfileName.DOCUMENTS].chunking, DocumentFormat.TEXT)
     assert max(chunk.span.end - chunk.span.start for chunk in chunks) <= 1024 * 8
     assert all(is_cluster_boundary(text, chunk.span.start) for chunk in chunks)
 

@@ -25,7 +25,7 @@ SHOWN = """From: Jürgen Ott <juergen@example.org>, bob@example.org
 To: Ann <ann@example.org>
 Date: Fri, 01 Nov 2024 10:00:00 +0100
 Subject: Grüße from the sea"""
-POLICY = PROFILES[ProfileName.DOCUMENTS].settings.chunking
+POLICY = PROFILES[ProfileName.DOCUMENTS].chunking
 HTML = "<h1>Harbour</h1><p>The lamp is lit at dusk.</p>"
 
 

@@ -38,7 +38,7 @@ Twice a month."""
 
 
 def read(data: str, name: str = "a.ipynb", declared: DocumentFormat | None = None) -> SourceText:
-    rules = ParseRules(declared, PROFILES[ProfileName.DOCUMENTS].settings.chunking, None, name, "content")
+    rules = ParseRules(declared, PROFILES[ProfileName.DOCUMENTS].chunking, None, name, "content")
     return read_source(data.encode(), rules, ReadingLimits())
 
 

@@ -144,7 +144,7 @@ def test_any_bytes_end_in_a_text_or_a_typed_refusal(data: bytes) -> None:
 
 
 def read(data: bytes, name: str, document_format: DocumentFormat | None = None) -> SourceText:
-    policy = PROFILES[ProfileName.DOCUMENTS].settings.chunking
+    policy = PROFILES[ProfileName.DOCUMENTS].chunking
     return read_source(data, ParseRules(document_format, policy, None, name, "content"), ReadingLimits())
 
 

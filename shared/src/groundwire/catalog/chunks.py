@@ -454,8 +454,6 @@ class PassageReader:
         return live_text(self._connection, self.collection.tenant, self.collection.name, document_id, start, end)
 
 
-_PER_QUERY = 5000
-
 _WITH_DUPLICATES = (
     select(collections.c.tenant, collections.c.name)
     .distinct()
@@ -478,25 +476,21 @@ class DuplicateChunks(Aggregate):
 
         Records do not count, because not every caller who sees a document sees them.
         """
-        found: set[str] = set()
-        with self._database.read() as connection:
-            for start in range(0, len(content_hashes), _PER_QUERY):
-                statement = (
-                    select(chunks.c.content_hash)
-                    .distinct()
-                    .join_from(chunks, generations)
-                    .join(documents)
-                    .where(
-                        among(chunks.c.content_hash, content_hashes[start : start + _PER_QUERY]),
-                        generations.c.collection_key == key_of(collection),
-                        IS_LIVE,
-                        IS_INDEXED,
-                        documents.c.record.is_(None),
-                        true() if document_id is None else documents.c.document_id != document_id,
-                    )
-                )
-                found.update(connection.execute(statement).scalars())
-        return found
+        statement = (
+            select(chunks.c.content_hash)
+            .distinct()
+            .join_from(chunks, generations)
+            .join(documents)
+            .where(
+                among(chunks.c.content_hash, content_hashes),
+                generations.c.collection_key == key_of(collection),
+                IS_LIVE,
+                IS_INDEXED,
+                documents.c.record.is_(None),
+                true() if document_id is None else documents.c.document_id != document_id,
+            )
+        )
+        return set(self._database.query(statement).scalars())
 
     def orphaned(self, collection: Collection, limit: int) -> list[int]:
         """Return the numbers of live chunks that repeat no indexed chunk of the collection any more, ascending.

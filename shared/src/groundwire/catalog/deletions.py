@@ -19,7 +19,6 @@ from sqlalchemy import (
     RowMapping,
     Select,
     and_,
-    bindparam,
     delete,
     exists,
     func,
@@ -33,7 +32,6 @@ from sqlalchemy import (
 from groundwire.catalog.audit import Aggregate
 from groundwire.catalog.database import advance_position, in_transaction
 from groundwire.catalog.dialects import among, replacing
-from groundwire.catalog.encoding import encode_json
 from groundwire.catalog.generations import IndexMovedError, drop_empty_documents
 from groundwire.catalog.idempotency import oldest_kept, redact_answers
 from groundwire.catalog.lexical_index import add_chunks, remove_chunks
@@ -87,7 +85,6 @@ from groundwire.kernel.errors import AlreadyExistsError, DocumentNotFoundError, 
 from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.identity import current_identity
 
-_PER_QUERY = 5000
 _ENTRIES = ("document_ids", "document_keys", "generation_keys", "numbers", "embedding_hashes")
 
 
@@ -147,9 +144,8 @@ def _count(
     connection: Connection, column: Column[Any], given: Sequence[Any], which: ColumnElement[bool] | None = None
 ) -> int:
     """Return how many rows have one of the given values and meet a condition."""
-    statement = select(func.count()).where(among(column, bindparam("given")), true() if which is None else which)
-    parts = (encode_json(list(given[start : start + _PER_QUERY])) for start in range(0, len(given), _PER_QUERY))
-    return sum(int(connection.execute(statement, {"given": part}).scalar_one()) for part in parts)
+    statement = select(func.count()).where(among(column, given), true() if which is None else which)
+    return int(connection.execute(statement).scalar_one()) if given else 0
 
 
 _IS_WAITING = deletions.c.complete_time.is_(None)

@@ -42,7 +42,6 @@ from groundwire.client.results import (
     answer_event,
 )
 from groundwire.client.transport import (
-    CONVERSE_PATH,
     AsyncCaller,
     Caller,
     Operation,
@@ -62,6 +61,7 @@ from groundwire.kernel.errors import (
 )
 from groundwire.rpc.error_status import from_status
 
+_CONVERSE_PATH: Final = "/groundwire.api.answer.v1.AnswerService/Converse"
 # As many as one call takes.
 _SPANS: Final = 1000
 
@@ -476,6 +476,8 @@ class CollectionOperations(Operations, RecordOperations):
         """
         if isinstance(questions, str):  # a text is iterable, too
             raise InvalidRequestError.of("questions", f"must be a list of texts, not {questions!r}")
+        if isinstance(questions, AsyncIterable) and isinstance(self, SyncCaller):
+            raise TypeError("a blocking client takes no asynchronous iterable")
         asked: dict[str, str] = {}
 
         def ask(question: str) -> answer_pb.ConverseRequest:
@@ -484,13 +486,20 @@ class CollectionOperations(Operations, RecordOperations):
             asked[request.message_id] = question
             return answer_pb.ConverseRequest(ask=request)
 
-        opening = answer_pb.ConverseOpening(create=answer_pb.CreateSessionRequest(collection=self.name))
-        if session is not None:
-            opening.session_id = session.session_id if isinstance(session, Session) else session
-        first = answer_pb.ConverseRequest(opening=opening)
-        async with aclosing(
-            self._transport.converse(CONVERSE_PATH, first, questions, ask, answer_pb.ConverseResponse)
-        ) as responses:
+        async def messages() -> AsyncGenerator[answer_pb.ConverseRequest, None]:
+            opening = answer_pb.ConverseOpening(create=answer_pb.CreateSessionRequest(collection=self.name))
+            if session is not None:
+                opening.session_id = session.session_id if isinstance(session, Session) else session
+            yield answer_pb.ConverseRequest(opening=opening)
+            if isinstance(questions, AsyncIterable):
+                async for question in questions:
+                    yield ask(question)
+            else:
+                for question in questions:
+                    yield ask(question)
+
+        exchanged = self._transport.exchange(_CONVERSE_PATH, messages(), answer_pb.ConverseResponse)
+        async with aclosing(exchanged) as responses:
             async for response in responses:
                 if response.HasField("error"):
                     yield FailedQuestion(asked[response.message_id], from_status(response.error))

@@ -11,39 +11,32 @@ import re
 import threading
 from collections.abc import (
     AsyncGenerator,
-    AsyncIterable,
-    AsyncIterator,
     Callable,
     Coroutine,
     Generator,
-    Iterable,
     Iterator,
     Mapping,
 )
+from concurrent.futures import Future
 from contextlib import aclosing, closing, contextmanager
-from queue import SimpleQueue
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, TypeAlias, TypeVar, overload
 
 import grpc
 from google.protobuf.message import Message
 
-from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
-from groundwire.kernel.errors import CallCancelledError, DocumentNotFoundError, InvalidRequestError
+from groundwire.kernel.errors import CallCancelledError, DocumentNotFoundError, GroundwireError, InvalidRequestError
 from groundwire.rpc.error_status import from_rpc_error
 from groundwire.rpc.methods import DeadlineTable
 
 if TYPE_CHECKING:
     from groundwire.client.contract import StreamCall, UnaryCall
-    from groundwire.client.uploads import Upload
 
 RequestT = TypeVar("RequestT", bound=Message)
 ResponseT = TypeVar("ResponseT", bound=Message)
 ResultT = TypeVar("ResultT")
 ItemT = TypeVar("ItemT")
 Params = ParamSpec("Params")
-CONVERSE_PATH: Final = "/groundwire.api.answer.v1.AnswerService/Converse"
-UPLOAD_PATH: Final = "/groundwire.api.ingest.v1.IngestService/UploadDocument"
 HEALTH_PATH: Final = "/grpc.health.v1.Health/Check"
 _SERVICES = ("ingest", "retrieve", "answer")
 # Longer than any call; the library takes a limit that no clock can hold, such as infinity, for one that has passed.
@@ -155,18 +148,46 @@ class _Transport:
         method: Callable[..., Any] = opened("ingest" if path.startswith("/google.longrunning.") else _service_of(path))
         return method
 
-    def open_exchange(self, path: str, messages: Any, response_type: type[Message]) -> Any:
-        """Begin a call with streams both ways and return it."""
-        method = self.open_method(path, "stream_stream", response_type)
-        return method(messages, timeout=self.limit_s(path), metadata=self.sent_metadata())
+    async def exchange(
+        self,
+        path: str,
+        messages: AsyncGenerator[Message, None],
+        response_type: type[ResponseT],
+        timeout_s: float | None = None,
+    ) -> AsyncGenerator[ResponseT, None]:
+        """Send messages as they come, and yield the responses meanwhile; what the messages raise, this does too."""
+        failures: list[Exception] = []
 
-    def open_stream(
-        self, path: str, messages: Iterator[Message], response_type: type[Message], timeout_s: float | None
-    ) -> Any:
-        """Begin a call with a stream of requests and one response; return what the library does."""
-        method = self.open_method(path, "stream_unary", response_type)
+        async def sent() -> AsyncGenerator[Message, None]:
+            try:
+                async with aclosing(messages):
+                    async for message in messages:
+                        yield message
+            except Exception as error:
+                failures.append(error)
+                raise
+
+        # Of a call with one response, too: it is sent like a stream of one.
+        method = self.open_method(path, "stream_stream", response_type)
         limit_s = self.limit_s(path) if timeout_s is None else min(timeout_s, LONGEST_S)
-        return method(messages, timeout=limit_s, metadata=self.sent_metadata())
+        try:
+            with self.typed_errors():
+                call = method(self.taken(sent()), timeout=limit_s, metadata=self.sent_metadata())
+            async with aclosing(self.responses(call)) as responses:
+                async for response in responses:
+                    yield response
+        except (GroundwireError, asyncio.CancelledError):
+            if failures:  # the library ends the call, and says nothing of why
+                raise failures[0] from None
+            raise
+
+    def taken(self, messages: AsyncGenerator[Message, None]) -> Any:
+        """Return messages as the library takes them."""
+        raise NotImplementedError
+
+    def responses(self, call: Any) -> AsyncGenerator[Any, None]:
+        """Yield the responses of a call, which ends with this."""
+        raise NotImplementedError
 
 
 def _service_of(name: str) -> str:
@@ -190,14 +211,6 @@ class SyncTransport(_Transport):
             for response in responses:
                 yield response
 
-    async def send_all(
-        self, path: str, messages: Iterator[RequestT], response_type: type[ResponseT], timeout_s: float | None
-    ) -> ResponseT:
-        """Send a stream of requests and return the response."""
-        with self.typed_errors():
-            response: ResponseT = self.open_stream(path, messages, response_type, timeout_s)
-        return response
-
     async def off_loop(self, work: Callable[[], ResultT]) -> ResultT:
         return work()
 
@@ -205,66 +218,17 @@ class SyncTransport(_Transport):
         """Wait; return False as soon as the client is closed."""
         return not self.closed.wait(pause_s)
 
-    async def exchange(self, upload: "Upload") -> None:
-        """Make one attempt of an upload: send its header, learn from where, and send the parts while it reports."""
-        offsets: SimpleQueue[int | None] = SimpleQueue()
+    async def outcome_of(self, future: "Future[ResultT]") -> ResultT:
+        return future.result()
 
-        def parts() -> Iterator[pb.UploadDocumentRequest]:
-            """Runs in a thread of the library: the header and, once the server has said from where, the parts."""
-            yield upload.first_message()
-            offset = offsets.get()
-            if offset is None:
-                return
-            with upload.path.open("rb") as file:
-                while (message := upload.next_part(file, offset)) is not None:
-                    yield message
-                    offset += len(message.part.data)
+    def taken(self, messages: AsyncGenerator[Message, None]) -> Any:
+        return _blocking(messages)  # in a thread of the library
 
+    async def responses(self, call: Any) -> AsyncGenerator[Any, None]:
         with self.typed_errors():
-            call = self.open_exchange(UPLOAD_PATH, parts(), pb.UploadDocumentResponse)
-            try:
-                for response in call:
-                    offset = upload.take(response)
-                    if offset is not None:
-                        offsets.put(offset)
-            finally:
-                offsets.put(None)  # or the sender would wait for an offset forever
-                call.cancel()  # a report may have raised while parts were still being sent
-
-    async def converse(
-        self,
-        path: str,
-        first: Message,
-        items: Iterable[ItemT] | AsyncIterable[ItemT],
-        make: Callable[[ItemT], Message],
-        response_type: type[ResponseT],
-    ) -> AsyncGenerator[ResponseT, None]:
-        """Send a message and one for each item as they come, and yield the responses meanwhile.
-
-        The items are taken from a thread of the library.
-        """
-        if isinstance(items, AsyncIterable):
-            raise TypeError("a blocking client takes no asynchronous iterable")
-        failures: list[Exception] = []
-
-        def messages() -> Iterator[Message]:
-            yield first
-            try:
-                for item in items:
-                    yield make(item)
-            except Exception as error:
-                failures.append(error)
-                raise
-
-        with self.typed_errors():
-            call = self.open_exchange(path, messages(), response_type)
             try:
                 for response in call:
                     yield response
-            except grpc.RpcError:
-                if failures:  # the library ends the call, and says nothing of why
-                    raise failures[0] from None
-                raise
             finally:
                 call.cancel()
 
@@ -283,13 +247,6 @@ class AsyncTransport(_Transport):
             async for response in responses:
                 yield response
 
-    async def send_all(
-        self, path: str, messages: Iterator[RequestT], response_type: type[ResponseT], timeout_s: float | None
-    ) -> ResponseT:
-        with self.typed_errors():
-            response: ResponseT = await self.open_stream(path, messages, response_type, timeout_s)
-        return response
-
     async def off_loop(self, work: Callable[[], ResultT]) -> ResultT:
         """Return what the work returns, which is done in a thread."""
         return await asyncio.to_thread(work)
@@ -299,68 +256,19 @@ class AsyncTransport(_Transport):
         await asyncio.sleep(pause_s)
         return not self.closed.is_set()
 
-    async def converse(
-        self,
-        path: str,
-        first: Message,
-        items: Iterable[ItemT] | AsyncIterable[ItemT],
-        make: Callable[[ItemT], Message],
-        response_type: type[ResponseT],
-    ) -> AsyncGenerator[ResponseT, None]:
-        """Send a message and one for each item as they come, and yield the responses meanwhile."""
-        failures: list[Exception] = []
+    async def outcome_of(self, future: "Future[ResultT]") -> ResultT:
+        """Return what a future becomes."""
+        return await asyncio.wrap_future(future)
 
-        async def messages() -> AsyncIterator[Message]:
-            yield first
-            try:
-                if isinstance(items, AsyncIterable):
-                    async for item in items:
-                        yield make(item)
-                else:
-                    for item in items:
-                        yield make(item)
-            except Exception as error:
-                failures.append(error)
-                raise
+    def taken(self, messages: AsyncGenerator[Message, None]) -> Any:
+        return messages
 
+    async def responses(self, call: Any) -> AsyncGenerator[Any, None]:
         with self.typed_errors():
-            call = self.open_exchange(path, messages(), response_type)
             try:
                 async for response in call:
                     yield response
-            except (grpc.RpcError, asyncio.CancelledError):
-                if failures:  # the library cancels the call, and says nothing of why
-                    raise failures[0] from None
-                raise
             finally:
-                call.cancel()
-
-    async def exchange(self, upload: "Upload") -> None:
-        offsets: asyncio.Queue[int | None] = asyncio.Queue()
-
-        async def parts() -> AsyncIterator[pb.UploadDocumentRequest]:
-            yield upload.first_message()
-            offset = await offsets.get()
-            if offset is None:
-                return
-            # In threads, because a slow disk would block the event loop.
-            file = await asyncio.to_thread(upload.path.open, "rb")
-            try:
-                while (message := await asyncio.to_thread(upload.next_part, file, offset)) is not None:
-                    yield message
-                    offset += len(message.part.data)
-            finally:
-                file.close()
-
-        with self.typed_errors():
-            call = self.open_exchange(UPLOAD_PATH, parts(), pb.UploadDocumentResponse)
-            try:
-                async for response in call:
-                    offset = upload.take(response)
-                    if offset is not None:
-                        offsets.put_nowait(offset)
-            finally:
-                offsets.put_nowait(None)  # or the sender would wait for an offset forever
                 call.cancel()
 
 
@@ -433,16 +341,7 @@ class StreamOperation(_TwoWays, Generic[Params, ItemT]):
 
     def __init__(self, body: Callable[Concatenate[Any, Params], AsyncGenerator[ItemT, None]]) -> None:
         def blocking(owner: Any, *arguments: Params.args, **named: Params.kwargs) -> Generator[ItemT, None, None]:
-            items = _begin(body, owner, *arguments, **named)
-            try:
-                while True:
-                    try:
-                        item = _finish(items.__anext__())
-                    except StopAsyncIteration:
-                        return
-                    yield item
-            finally:
-                _finish(items.aclose())
+            yield from _blocking(_begin(body, owner, *arguments, **named))
 
         super().__init__(body, blocking)
 
@@ -486,6 +385,19 @@ def _finish(coroutine: Any) -> Any:
     except StopIteration as done:
         return done.value
     raise RuntimeError("a coroutine of a blocking client was suspended")
+
+
+def _blocking(items: AsyncGenerator[ItemT, None]) -> Generator[ItemT, None, None]:
+    """Yield what a generator does that only awaits blocking work."""
+    try:
+        while True:
+            try:
+                item = _finish(items.__anext__())
+            except StopAsyncIteration:
+                return
+            yield item
+    finally:
+        _finish(items.aclose())
 
 
 _PAGE_SIZE: Final = 200

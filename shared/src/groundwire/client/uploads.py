@@ -3,7 +3,10 @@
 import hashlib
 import random
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from concurrent.futures import Future
+from contextlib import aclosing
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final, TypeAlias
 
@@ -34,6 +37,7 @@ UNARY_BYTES: Final = 1024 * 1024
 _BATCH_BYTES: Final = 2 * 1024 * 1024
 # As many as one call takes.
 _BATCH_DOCUMENTS: Final = 100
+UPLOAD_PATH: Final = "/groundwire.api.ingest.v1.IngestService/UploadDocument"
 PUT_CHUNKS_PATH: Final = "/groundwire.api.ingest.v1.IngestService/PutChunks"
 _PART_BYTES: Final = 1024 * 1024
 # A character takes up to four bytes of UTF-8, so that a run always fits into a part.
@@ -124,7 +128,7 @@ async def upload(
     await transport.off_loop(state.prepare)  # reads the whole file once, for its hash
     while state.final is None:
         try:
-            await transport.exchange(state)
+            await _attempt(transport, state)
             if state.final is None:
                 raise DataLossError("the server ended the upload without a result", what="upload stream")
         except GroundwireError as error:
@@ -132,6 +136,35 @@ async def upload(
             if pause_s is None or not await transport.pause(pause_s):
                 raise
     return state.final
+
+
+async def _attempt(transport: Transport, state: Upload) -> None:
+    """Make one attempt of an upload: send its header, learn from where, and send the parts while it reports."""
+    accepted: Future[int | None] = Future()
+
+    async def messages() -> AsyncGenerator[pb.UploadDocumentRequest, None]:
+        yield state.first_message()
+        offset = await transport.outcome_of(accepted)
+        if offset is None:
+            return
+        # A slow disk must not block an event loop.
+        file = await transport.off_loop(lambda: state.path.open("rb"))
+        with file:
+            while (message := await transport.off_loop(partial(state.next_part, file, offset))) is not None:
+                yield message
+                offset += len(message.part.data)
+
+    responses = transport.exchange(UPLOAD_PATH, messages(), pb.UploadDocumentResponse)
+    # A report may raise while parts are still being sent.
+    async with aclosing(responses):
+        try:
+            async for response in responses:
+                offset = state.take(response)
+                if offset is not None and not accepted.done():
+                    accepted.set_result(offset)
+        finally:
+            if not accepted.done():
+                accepted.set_result(None)  # or the sender would wait forever
 
 
 async def put_chunks(
@@ -152,7 +185,8 @@ async def put_chunks(
         attempts += 1
         try:
             messages = _put_chunks_messages(sent, chunks, text)
-            response = await transport.send_all(PUT_CHUNKS_PATH, messages, pb.PutChunksResponse, timeout_s)
+            responses = transport.exchange(PUT_CHUNKS_PATH, messages, pb.PutChunksResponse, timeout_s)
+            (response,) = [each async for each in responses]
         except GroundwireError as error:
             may_repeat = isinstance(error, OverloadedError) or _is_broken_connection(error)
             if not may_repeat or attempts == _MAX_ATTEMPTS or not await transport.pause(_back_off_s(error, attempts)):
@@ -161,9 +195,9 @@ async def put_chunks(
             return response.result
 
 
-def _put_chunks_messages(
+async def _put_chunks_messages(
     header: pb.PutChunksHeader, chunks: Sequence[pb.ReadyChunk], text: str
-) -> Iterator[pb.PutChunksRequest]:
+) -> AsyncGenerator[pb.PutChunksRequest, None]:
     """Yield the header, the text and the chunks, in messages of about a mebibyte."""
     yield pb.PutChunksRequest(header=header)
     for start in range(0, len(text), _RUN_CHARS):

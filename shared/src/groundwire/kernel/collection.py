@@ -176,14 +176,6 @@ class CollectionSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
-    """A named bundle of rules a collection starts from."""
-
-    name: ProfileName
-    settings: CollectionSettings
-
-
-@dataclass(frozen=True, slots=True)
 class Collection:
     """A collection of one tenant; its profile never changes.
 
@@ -219,18 +211,13 @@ def _tokens(target: int, minimum: int, maximum: int, overlap_ratio: float, min_c
 
 
 PROFILES = {
-    name: Profile(name, settings)
-    for name, settings in (
-        (ProfileName.GENERAL, _settings(_tokens(96, 20, 192, 0.0, 10), 0.0, top_k=10)),
-        (ProfileName.DOCUMENTS, _settings(_tokens(512, 100, 1024, 0.15, 10), 0.0)),
-        (ProfileName.CONVERSATIONS, _settings(_tokens(400, 1, 800, 0.0, 1), 0.0)),
-        (ProfileName.MEMORY, _settings(_tokens(400, 100, 800, 0.0, 1), 0.0)),
-        (
-            ProfileName.WEB,
-            _settings(ChunkingPolicy(ChunkUnit.CHARS, 1200, 10, 2000, 0.1, 10), 0.3, require_url=True),
-        ),
-        (ProfileName.BOOK, _settings(_tokens(750, 500, 1000, 0.0, 10), 0.3)),
-    )
+    ProfileName.GENERAL: _settings(_tokens(96, 20, 192, 0.0, 10), 0.0, top_k=10),
+    ProfileName.DOCUMENTS: _settings(_tokens(512, 100, 1024, 0.15, 10), 0.0),
+    ProfileName.CONVERSATIONS: _settings(_tokens(400, 1, 800, 0.0, 1), 0.0),
+    ProfileName.MEMORY: _settings(_tokens(400, 100, 800, 0.0, 1), 0.0),
+    ProfileName.WEB: _settings(ChunkingPolicy(ChunkUnit.CHARS, 1200, 10, 2000, 0.1, 10), 0.3, require_url=True),
+    ProfileName.BOOK: _settings(_tokens(750, 500, 1000, 0.0, 10), 0.3),
 }
-"""The sizes are those of the source designs (C05), but for those of the general profile (docs/adr/0019)."""
+"""The settings that collections start from. The sizes are those of the source designs (C05), but for those of the
+general profile (docs/adr/0019)."""
 DEFAULT_PROFILE = ProfileName.GENERAL

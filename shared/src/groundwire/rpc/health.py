@@ -30,7 +30,8 @@ class HealthBoard:
     def __init__(self, services: Iterable[str]) -> None:
         self._ready = dict.fromkeys(services, False)
         self._draining = False
-        self._changed = asyncio.Event()
+        self.next_change = asyncio.Event()
+        """Set at the next change; get it before you read the statuses."""
         self.servicer = _HealthServicer(self)
 
     @property
@@ -67,14 +68,9 @@ class HealthBoard:
         self._draining = True
         self._announce()
 
-    @property
-    def next_change(self) -> asyncio.Event:
-        """Return the event that is set at the next change; get it before you read the statuses."""
-        return self._changed
-
     def _announce(self) -> None:
         # Wakes everyone who waits now; later waiters wait for the next change.
-        announced, self._changed = self._changed, asyncio.Event()
+        announced, self.next_change = self.next_change, asyncio.Event()
         announced.set()
 
 

@@ -1,7 +1,7 @@
 """Chunks and documents as messages, whole or as far as a view of hits goes (`HitView` in the contract)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
 
@@ -54,6 +54,9 @@ def to_chunk_message(stored: StoredChunk, vector: Vectors | None = None) -> chun
         etag=stored.etag,
         embedding=() if vector is None else vector.tolist(),
     )
+
+
+_ID_FIELDS = ("chunk_id", "chunk_number", "document_id", "generation", "span")
 
 
 def _ids_of(stored: StoredChunk) -> dict[str, Any]:
@@ -183,7 +186,8 @@ def documents_in_view(documents: Iterable[Document], view: "HitView.ValueType") 
             continue
         raw: bytes | None = document.memo.get("basic")
         if raw is None:
-            fields = document.fields
+            # What the view has none of.
+            short = replace(document.fields, subjects=(), description=None, tags=(), metadata={})
             message = document_pb2.Document(
                 document_id=document.document_id,
                 collection=document.collection,
@@ -191,14 +195,7 @@ def documents_in_view(documents: Iterable[Document], view: "HitView.ValueType") 
                 format=_FORMATS[document.format],
                 generation=document.generation,
                 display_title=document.display_title,
-                fields=document_pb2.DocumentFields(
-                    title=fields.title or "",
-                    creators=fields.creators,
-                    date_created=to_timestamp(fields.date_created) if fields.date_created else None,
-                    language=fields.language,
-                    category=fields.category or "",
-                    project=fields.project or "",
-                ),
+                fields=to_fields_message(short),
             )
             raw = document.memo["basic"] = message.SerializeToString()
         yield raw
@@ -206,18 +203,9 @@ def documents_in_view(documents: Iterable[Document], view: "HitView.ValueType") 
 
 def only_ids(hit: Hit) -> Hit:
     """Return a hit of a larger view as `HIT_VIEW_IDS` shows it."""
-    chunk = hit.chunk
     shown = Hit()
     shown.CopyFrom(hit)
-    shown.chunk.CopyFrom(
-        chunk_pb2.Chunk(
-            chunk_id=chunk.chunk_id,
-            chunk_number=chunk.chunk_number,
-            document_id=chunk.document_id,
-            generation=chunk.generation,
-            span=chunk.span,
-        )
-    )
+    shown.chunk.CopyFrom(chunk_pb2.Chunk(**{name: getattr(hit.chunk, name) for name in _ID_FIELDS}))
     return shown
 
 

@@ -195,13 +195,10 @@ class GrpcServer:
         return cut
 
 
-async def serve(
-    server: GrpcServer, *, on_listening: Callable[[int], None], closers: Sequence[Callable[[], None]] = ()
-) -> None:
+async def serve(server: GrpcServer, *, on_listening: Callable[[int], None]) -> None:
     """Run a server until SIGTERM or SIGINT, then drain and stop it; a second signal cuts calls off.
 
-    `server` is not started yet. `on_listening` gets the bound port once it is ready. `closers`, in the order in which
-    things were opened, are called after it in reverse order, in a thread.
+    `server` is not started yet. `on_listening` gets the bound port once it is ready.
     """
     signals: asyncio.Queue[None] = asyncio.Queue()
     loop = asyncio.get_running_loop()
@@ -221,8 +218,6 @@ async def serve(
             loop.remove_signal_handler(number)
         # Also after a failed start or a second signal; it has nothing to do after a drain that ended.
         await server.stop(0)
-        for close in reversed(closers):
-            await asyncio.to_thread(close)
 
 
 _SAMPLE_EVERY_S = 0.02

@@ -54,11 +54,11 @@ class PersonaFile:
         )
 
     def _load(self, _subject: Subject, budget: Budget) -> int:
-        identity, profile = Identity(), PROFILES[ProfileName.CONVERSATIONS]
+        identity, settings = Identity(), PROFILES[ProfileName.CONVERSATIONS]
         # Before the file is read: what changes in between is then loaded again.
         modified = self.path.stat().st_mtime
         if self.collections.catalog.collections.find(identity.tenant, self.collection) is None:
-            new = NewCollection(identity.tenant, self.collection, profile.name, profile.settings)
+            new = NewCollection(identity.tenant, self.collection, ProfileName.CONVERSATIONS, settings)
             self.collections.create(new, budget)
         # Imported late: importing pydantic takes long, and few servers have such a file.
         from groundwire.schemas.kinds import with_z  # noqa: PLC0415 - see above
@@ -66,7 +66,7 @@ class PersonaFile:
 
         content, time = self.path.read_bytes(), datetime.fromtimestamp(modified, UTC)
         kind = DocumentFormat.TEXT if self.path.suffix == ".txt" else DocumentFormat.MARKDOWN
-        rules = ParseRules(kind, profile.settings.chunking, None, file_name=self.path.name, field="persona_file")
+        rules = ParseRules(kind, settings.chunking, None, file_name=self.path.name, field="persona_file")
         times: Counter[str] = Counter()
         parts = []
         for chunk in self.parser.parse(Original(len(content), content), rules, budget).chunks:

@@ -10,7 +10,6 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
-from typing import BinaryIO, cast
 
 from groundwire.catalog.uploads import StoredUpload, UploadNotFoundError, Uploads
 from groundwire.ingest.parsing.parsed_document import Original
@@ -50,9 +49,9 @@ class StagedFile:
             StoreUnavailableError, ExhaustedError: the folder fails, or cannot lock files, or is full.
         """
         self._path = path
-        with _translated_failures():
+        with translated_failures():
             self._file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b")
-        with ExitStack() as after_failure, _translated_failures():
+        with ExitStack() as after_failure, translated_failures():
             after_failure.enter_context(self._file)
             try:
                 if grows:
@@ -70,13 +69,13 @@ class StagedFile:
 
     def append(self, data: bytes | memoryview) -> None:
         """Add bytes; they are durable after the next `sync`."""
-        with _translated_failures():
+        with translated_failures():
             self._file.write(data)
         self.size_bytes += len(data)
 
     def sync(self) -> None:
         """Return once all bytes so far, and the file's name, survive a power loss."""
-        with _translated_failures():
+        with translated_failures():
             self._file.flush()
             os.fsync(self._file.fileno())
             sync(self._path.parent)
@@ -89,29 +88,8 @@ class StagedFile:
         """Close the file, which stays on disk; idempotent."""
         if not self._file.closed:
             # Closing alone leaves the lock to a child that was forked just now, until it runs its own program.
-            with self._file, _translated_failures():
+            with self._file, translated_failures():
                 fcntl.flock(self._file, fcntl.LOCK_UN)
-
-
-class ScratchFile:
-    """An unnamed file that disappears with the process; kept in memory while it is small."""
-
-    def __init__(self, folder: Path) -> None:
-        spooled = SpooledTemporaryFile(_IN_MEMORY_BYTES, dir=str(folder))  # noqa: SIM115 - lives as long as this does
-        self._file = cast("BinaryIO", spooled)
-
-    def write(self, data: bytes) -> int:
-        with _translated_failures():
-            return self._file.write(data)
-
-    def reader(self) -> BinaryIO:
-        """Return a reader from the beginning; nothing may be written afterwards."""
-        with _translated_failures():
-            self._file.seek(0)
-        return self._file
-
-    def close(self) -> None:
-        self._file.close()
 
 
 class StagingFolder:
@@ -121,20 +99,15 @@ class StagingFolder:
         self._folder = folder
 
     def open(self, upload_id: str, durable_bytes: Callable[[], int], *, grows: bool) -> StagedFile:
-        """Open a file, see `StagedFile`; one that `grows` is opened once at a time.
-
-        Raises:
-            DataLossError: it is shorter than that.
-            UnavailableError: it is open to grow already.
-            StoreUnavailableError, ExhaustedError: the folder fails.
-        """
+        """Open a file, see `StagedFile`; one that `grows` is opened once at a time."""
         return StagedFile(self._made() / upload_id, durable_bytes, grows=grows)
 
-    def scratch(self) -> ScratchFile:
-        return ScratchFile(self._made())
+    def scratch(self) -> "SpooledTemporaryFile[bytes]":
+        """Return an unnamed file that disappears with the process; kept in memory while it is small."""
+        return SpooledTemporaryFile(_IN_MEMORY_BYTES, dir=str(self._made()))
 
     def _made(self) -> Path:
-        with _translated_failures():
+        with translated_failures():
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return self._folder
 
@@ -144,7 +117,7 @@ class StagingFolder:
         Raises:
             StoreUnavailableError: the folder fails.
         """
-        with _translated_failures():
+        with translated_failures():
             (self._folder / upload_id).unlink(missing_ok=True)
 
     def names(self) -> set[str]:
@@ -152,7 +125,8 @@ class StagingFolder:
 
 
 @contextmanager
-def _translated_failures() -> Iterator[None]:
+def translated_failures() -> Iterator[None]:
+    """Raise ExhaustedError or StoreUnavailableError where the folder fails."""
     try:
         yield
     except OSError as error:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from tempfile import SpooledTemporaryFile
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from groundwire.ingest.documents import DocumentIngest
 from groundwire.ingest.ingesting import IngestRequest
 from groundwire.ingest.parsing.source_text import check_size
 from groundwire.ingest.servicer.calls import CallParts
-from groundwire.ingest.uploads import ScratchFile, StagingFolder
+from groundwire.ingest.uploads import StagingFolder, translated_failures
 from groundwire.ingest.wire.documents import parse_described, to_ingest_result
 from groundwire.ingest.wire.fields import parse_metadata, parse_tags
 from groundwire.kernel.budget import Budget
@@ -181,8 +182,8 @@ def _check_together(chunks: Sequence[ReadyChunk]) -> None:
 class SpooledParts:
     """The parts of one document as they arrived; used by one thread at a time."""
 
-    def __init__(self, scratch: ScratchFile) -> None:
-        self._scratch = scratch
+    def __init__(self, scratch: "SpooledTemporaryFile[bytes]") -> None:
+        self._scratch: Any = scratch  # the types of the library for messages want a BytesIO
         self._text = hashlib.sha256()
         self._chunks = hashlib.sha256()
         self._chunk_count = 0
@@ -205,8 +206,8 @@ class SpooledParts:
             # With its length, so that the digest depends on the borders of chunks but not on those of parts.
             encoded = chunk.SerializeToString(deterministic=True)
             self._chunks.update(len(encoded).to_bytes(8) + encoded)
-        out: Any = self._scratch  # the library writes to anything, its types want a BytesIO
-        proto.serialize_length_prefixed(part, out)
+        with translated_failures():
+            proto.serialize_length_prefixed(part, self._scratch)
         self.size_bytes += part.ByteSize()
 
     @property
@@ -221,8 +222,9 @@ class SpooledParts:
             CallCancelledError: the budget was cancelled.
             DeadlineError: the budget is used up.
         """
-        source: Any = self._scratch.reader()
-        while (part := proto.parse_length_prefixed(pb.PutChunksPart, source)) is not None:
+        with translated_failures():
+            self._scratch.seek(0)
+        while (part := proto.parse_length_prefixed(pb.PutChunksPart, self._scratch)) is not None:
             budget.check()
             yield part
 

@@ -75,14 +75,14 @@ def parse_create_collection(
     name = parse_collection_name(request.collection)
     given = known(_PROFILES, request.profile, "profile")
     existing = find(tenant, name)
-    profile = PROFILES[given or (existing.profile if existing else DEFAULT_PROFILE)]
-    defaults = profile.settings
-    if existing and existing.profile is profile.name is ProfileName.BOOK:
+    profile = given or (existing.profile if existing else DEFAULT_PROFILE)
+    defaults = PROFILES[profile]
+    if existing and existing.profile is profile is ProfileName.BOOK:
         stored_weight = existing.settings.retrieval.dense_weight
         if stored_weight == _BOOK_DENSE_WEIGHT_OF_0_1_0:
             defaults = replace(defaults, retrieval=replace(defaults.retrieval, dense_weight=stored_weight))
     settings = parse_settings(request.settings, defaults, max_document_bytes)
-    return NewCollection(tenant, name, profile.name, settings)
+    return NewCollection(tenant, name, profile, settings)
 
 
 def changed_settings(
@@ -115,7 +115,7 @@ def changed_settings(
             paths += given_values(request.collection.settings).keys() - _GROUPS
         FieldMask(paths=paths).MergeMessage(source, masked, replace_message_field=True, replace_repeated_field=True)
     try:
-        return parse_settings(masked, PROFILES[current.profile].settings, max_document_bytes)
+        return parse_settings(masked, PROFILES[current.profile], max_document_bytes)
     except InvalidRequestError as error:
         violations = [FieldViolation(f"collection.{each.field}", each.description) for each in error.violations]
         raise InvalidRequestError(violations) from error
