@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from groundwire.catalog import index_words as index_words_module
 from groundwire.catalog.index_words import IndexWords, index_words
-from groundwire.kernel.words import is_pair
+from groundwire.kernel.words import base_form, is_pair
 from groundwire.retrieve.queries import parse_query
 
 
@@ -67,7 +67,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=60).filter(
     lambda text: not any(map(is_pair, text)) and unicodedata.normalize("NFKC", text) == text
 )
 ENGLISH = st.lists(
-    st.sampled_from(["Running", "tides'", "naïve", "CAFÉS", "re-used", "U.S.", "a\u0301b", "O\u2019Neil"])
+    st.sampled_from(["Running", "tides'", "naïve", "CAFÉS", "re-used", "U.S.", "a\u0301b", "O\u2019Neil", "KEPT"])
 )
 
 
@@ -81,6 +81,8 @@ def test_words_are_those_of_the_tokenizer_on_the_whole_text(texts: list[str]) ->
     texts = [text.replace("\x00", " ") for text in texts]
     folded = [re.sub("[\u0300-\u036f]", "", unicodedata.normalize("NFC", text)).casefold() for text in texts]
     letters = ["".join(c if c.isalnum() or "\u0300" <= c <= "\u036f" else " " for c in text) for text in folded]
+    # The index holds irregular forms as their base, which the tokenizer knows nothing of.
+    letters = [" ".join(map(base_form, text.split())) for text in letters]
     whole.executemany("INSERT INTO t (rowid, w) VALUES (?, ?)", enumerate(letters))
     expected: list[list[str]] = [[] for _ in texts]
     for row, word in whole.execute("SELECT doc, term FROM v ORDER BY doc, offset"):
