@@ -526,6 +526,28 @@ def test_whatever_memories_are_to_one_another_comes_back_from_their_files(
     assert with_quotes_by_record(empty) == with_quotes_by_record(made)
 
 
+def test_memories_of_one_moment_keep_their_order(client: GroundwireClient, tmp_path: Path) -> None:
+    made, moved = collection(client, "moment"), collection(client, "moment-again")
+    # The server tells moments apart by the millisecond, and what is stored at once by its order.
+    times = [START + timedelta(microseconds=microseconds) for microseconds in (400, 0, 200, 0, 100, 300)]
+    made.put_records(
+        {"record_type": "memory", "text": f"Luna likes tea {number}.", "conversation_id": "conv-tea", "timestamp": time}
+        for number, time in enumerate(times)
+    )
+    follows = {each.record_id: list(each.message.links.follows) for each in made.records()}
+    assert sorted(map(len, follows.values())) == [0, 1, 1, 1, 1, 1]
+    export_records(client, made.name, ChunkStore(tmp_path))
+    import_records(client, moved.name, ChunkStore(tmp_path))
+    assert {each.record_id: list(each.message.links.follows) for each in moved.records()} == follows
+    # Somebody may edit the files so that each follows another one.
+    (first,) = (record_id for record_id, earlier in follows.items() if not earlier)
+    (last,) = follows.keys() - {each for earlier in follows.values() for each in earlier}
+    (path,) = tmp_path.rglob(f"{first}.json")
+    path.write_text(path.read_text().replace('"follows": []', f'"follows": ["{last}"]'))
+    again = collection(client, "moment-in-a-circle")
+    assert import_records(client, again.name, ChunkStore(tmp_path)).stored == len(times)
+
+
 def test_what_quotes_a_memory_goes_with_it_after_a_move(client: GroundwireClient, tmp_path: Path) -> None:
     made, moved = collection(client, "quoted"), collection(client, "quoted-again")
     said = made.remember("Luna likes tea.").message

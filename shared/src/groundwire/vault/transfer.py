@@ -183,10 +183,19 @@ def import_records(client: GroundwireClient, collection: str, store: ChunkStore)
     for record in records.values():
         record.ClearField("links")
     # In the order in which they were made, the two sides of an exchange too: links to the one before follow from it.
+    moments = {chunk_id: record.timestamp.ToMilliseconds() for chunk_id, record in records.items()}
+    before = {
+        chunk_id: earlier
+        for chunk_id in records
+        for earlier in map(called.get, chunks[chunk_id].links.follows)
+        if earlier is not None and moments.get(earlier) == moments[chunk_id]
+    }
+    places = _places(before)
     ordered = sorted(
         records,
         key=lambda each: (
-            records[each].timestamp.ToDatetime(UTC),
+            moments[each],
+            places.get(each, 0),
             records[each].turn.role == Role.ROLE_ASSISTANT,
             chunks[each].metadata.created,
             each,
@@ -226,6 +235,19 @@ def import_records(client: GroundwireClient, collection: str, store: ChunkStore)
         client.collection(collection).delete_records(deleted[start : start + _PAGE])
     unchanged = sum(each.outcome == pb.RECORD_OUTCOME_UNCHANGED for each in stored.values())
     return ImportReport(len(stored) - unchanged, unchanged, len(deleted), linked, failed)
+
+
+def _places(before: Mapping[str, str]) -> dict[str, int]:
+    """Return how many chunks stand before each that one stands before, one behind the other."""
+    places: dict[str, int] = {}
+    for chunk_id in before:
+        chain, earlier = [], chunk_id
+        while earlier in before and earlier not in places:
+            places[earlier] = 0  # so that a circle, which somebody may write by hand, ends
+            chain.append(earlier)
+            earlier = before[earlier]
+        places |= {each: place for place, each in enumerate(reversed(chain), places.get(earlier, 0) + 1)}
+    return places
 
 
 def _upsert(
