@@ -42,9 +42,9 @@ class SearchTuning:
     left out. `dense_weight`, when set, replaces that of the collection.
     """
 
-    max_terms: int = 12
-    max_term_share: float = 0.25
-    dense_weight: float | None = None
+    max_terms: int
+    max_term_share: float
+    dense_weight: float | None
 
 
 @dataclass(frozen=True, slots=True)
