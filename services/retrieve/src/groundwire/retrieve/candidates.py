@@ -219,7 +219,7 @@ class CandidateSearch:
         # One connection for the statements: nothing else is waited for between them.
         with Step("search.words"), self.view.together():
             self.words = words = self._chosen(parse_query(query))
-            if context and (words.terms or words.phrases):
+            if context and words.weights:
                 added, weights = self._chosen(parse_query(context)), Counter[str]()
                 for each, count in words.weights.items():
                     # Whole numbers: the catalog scores a word as if the query had it so often.
