@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -14,14 +14,18 @@ from groundwire.answer.settings import AnswerSettings
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.answer.v1 import answer_service_pb2_grpc as pb_grpc
 from groundwire.api.answer.v1 import grounding_pb2
-from groundwire.api.common.v1 import filter_pb2, retrieval_options_pb2
+from groundwire.api.common.v1 import degraded_stage_pb2, filter_pb2, retrieval_options_pb2
+from groundwire.api.retrieve.v1 import retrieve_service_pb2
+from groundwire.kernel.collection import CollectionLimits
 from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.errors import (
     ChunkNotFoundError,
     CollectionNotFoundError,
     InvalidRequestError,
     NotFoundError,
+    StoreUnavailableError,
 )
+from groundwire.kernel.identifiers import DEFAULT_TENANT
 from groundwire.kernel.identity import Identity
 from groundwire.rpc import request_context
 from groundwire.rpc.error_status import from_rpc_error
@@ -83,6 +87,7 @@ async def test_each_claim_of_a_text_gets_its_verdict_and_exact_citations(stub: "
     assert response.claims[2].sources[0].match == grounding_pb2.SOURCE_MATCH_EXACT
     assert min(response.claims[index].support for index in (2, 4)) >= 0.5
     assert max(response.claims[index].support for index in (0, 1, 3, 5)) < 0.5
+    assert [each.HasField("closest") for each in response.claims[2:5]] == [False, True, False]
 
 
 @pytest.mark.requirement("S1-94", "S1-95")
@@ -125,11 +130,93 @@ async def test_documents_that_agree_add_support_and_those_that_do_not_are_shown_
     assert cited[claim.sources[0].marker].date_created.ToDatetime().year == 2020
 
 
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        ("Red foxes eat small mice.", grounding_pb2.GROUNDING_VERDICT_GROUNDED),
+        ("Red foxes eat small mice. Whales sing at noon.", grounding_pb2.GROUNDING_VERDICT_PARTLY_GROUNDED),
+        ("Whales sing at noon.", grounding_pb2.GROUNDING_VERDICT_UNGROUNDED),
+    ],
+)
+async def test_the_verdict_on_a_text_follows_from_how_many_of_its_claims_are_supported(
+    rig: Rig, text: str, verdict: grounding_pb2.GroundingVerdict.ValueType
+) -> None:
+    assert (await _ground(rig.stub, text)).verdict == verdict
+
+
+def _watch(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, after: Callable[[], object] = lambda: None
+) -> list[retrieve_service_pb2.RetrieveRequest]:
+    """Return the list that the searches for claims will be added to; `after` is called when they are made."""
+    searches = list[retrieve_service_pb2.RetrieveRequest]()
+    servicer = type(rig.library.service.servicer)
+    search: Callable[..., Awaitable[Any]] = servicer.BatchRetrieve
+
+    async def watched(own: Any, request: retrieve_service_pb2.BatchRetrieveRequest, context: Any) -> Any:
+        searches.extend(request.requests)
+        response = await search(own, request, context)
+        after()
+        return response
+
+    monkeypatch.setattr(servicer, "BatchRetrieve", watched)
+    return searches
+
+
+async def test_a_claim_rests_on_no_source_that_was_deleted_since_the_search(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "The bridge over the river is 240 metres long."
+    rig.library.put("one.txt", [text])
+    two = rig.library.put("two.txt", [f"Guide: {text}"])
+    _watch(rig, monkeypatch, lambda: rig.library.documents.delete(DEFAULT_TENANT, "docs", two.document_id))
+    response = await _ground(rig.stub, text)
+    (claim,) = response.claims
+    assert (claim.verdict, claim.support) == (grounding_pb2.CLAIM_VERDICT_UNSUPPORTED, 0.0)
+    assert (len(claim.sources), len(response.citations)) == (0, 0)
+    assert response.verdict == grounding_pb2.GROUNDING_VERDICT_UNGROUNDED
+
+
+async def test_a_claim_is_searched_for_with_what_it_points_back_at_and_cut_to_what_a_collection_takes(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searches = _watch(rig, monkeypatch)
+    rig.library.create("short", limits=CollectionLimits(max_query_chars=40))
+    for collection in ("docs", "short"):
+        await _ground(rig.stub, "The bridge leads over a river. It opened in spring.", collection=collection)
+    await _ground(rig.stub, f"The bridge leads over a river to the other side. {'Wide' * 11}.", collection="short")
+    assert [each.query for each in searches] == [
+        "The bridge leads over a river.",
+        "The bridge leads over a river. It opened in spring.",
+        "The bridge leads over a river.",
+        "It opened in spring.",
+        "The bridge leads over a river to the",
+        "Wide" * 10,
+    ]
+
+
+@pytest.mark.parametrize("names_chunks", [False, True])
+async def test_what_the_searches_left_out_is_told(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, names_chunks: bool
+) -> None:
+    text = "Red foxes eat small mice."
+    # The engine is asked for what has no vector in the catalog, also where chunks are named.
+    rig.library.database.write(lambda connection: connection.exec_driver_sql("DELETE FROM embeddings"))
+    chunk_ids = [(await _ground(rig.stub, text)).citations[0].chunk_id] if names_chunks else []
+
+    def fail(*_: Any, **__: Any) -> Any:
+        raise StoreUnavailableError("the engine is away", engine="memory")
+
+    monkeypatch.setattr(rig.library.vectors, "search", fail)
+    response = await _ground(rig.stub, text, chunk_ids=chunk_ids)
+    assert response.degraded_stages == [degraded_stage_pb2.DEGRADED_STAGE_DENSE]
+    assert _verdicts(response) == ["SUPPORTED"]
+
+
 async def test_given_chunks_and_a_filter_say_what_a_text_is_compared_with(rig: Rig, stub: "Stub") -> None:
     text = "Bread is made of flour and water."
     (claim,) = (found := await _ground(stub, text)).claims
     bread = found.citations[claim.sources[0].marker - 1].chunk_id
-    assert _verdicts(await _ground(stub, text, chunk_ids=[bread])) == ["SUPPORTED"]
+    assert _verdicts(await _ground(stub, text, chunk_ids=[bread, bread])) == ["SUPPORTED"]
     foxes = next(e.chunk_id for e in (await _ground(stub, "Red foxes eat small mice.")).citations)
     assert foxes != bread
     assert _verdicts(await _ground(stub, text, chunk_ids=[foxes])) == ["UNSUPPORTED"]
@@ -208,7 +295,7 @@ async def test_what_is_not_there_is_said(stub: "Stub", fields: dict[str, Any], e
         "[1] [2] [99] <b>x</b> | a | b |\n|---|---|\n| Red foxes eat small mice. | \u0e01\u0e02 |",
         "Foxes eat " + "hundred " * 2400 + "mice.",
         "*" * 5000 + "a" + "_`[" * 4000,
-        "Red foxes eat small mice. " * 199,
+        "Red foxes eat small mice. " * 200,
         "狐は小さなネズミを食べる。" * 50,
     ],
 )

@@ -18,7 +18,8 @@ def _ranked(catalog: Catalog, question: str) -> list[int]:
     """Return the best chunks for a question by its words alone, as a search chooses these."""
     parsed = parse_query(question)
     frequencies = catalog.full_text.document_frequencies(TENANT, "docs", parsed.terms)
-    terms = select_terms(frequencies, catalog.full_text.live_chunks(TENANT, "docs"))
+    chunk_count = catalog.full_text.live_chunks(TENANT, "docs")
+    terms = select_terms(frequencies, chunk_count, max_share=0.25, max_terms=12)
     return [match.number for match in catalog.full_text.search(TENANT, "docs", terms, [], 5)]
 
 

@@ -10,6 +10,7 @@ import shutil
 import signal
 import uuid
 from collections.abc import AsyncIterator
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -361,6 +362,8 @@ async def test_a_staged_file_that_lost_bytes_is_forgotten(stub: Any, harness: Ha
         gone = await second.failure()
         assert isinstance(gone, NotFoundError)
         assert (gone.name, gone.message) == (first.upload_id, f"upload {first.upload_id!r} does not exist")
+    uploads = harness.service.long_work.uploads
+    assert (uploads.uploads.ids(), uploads.staging.names()) == (set(), set())
 
 
 @pytest.mark.parametrize(
@@ -632,8 +635,10 @@ def test_what_streams_announce_counts_for_their_tenant_alone_and_for_documents_t
             uploads.keep("ann", str(uuid.uuid4()), b"x" * 500)
         assert caught.value.metadata == {"limit_bytes": "1000", "staged_bytes": "600"}
         uploads.begin("ann", "id", b"", 1000)  # its own announcement does not count twice
+        with closing(uploads.open("ann", "id")) as incoming:
+            incoming.take(0, b"x" * 300)
+        uploads.keep("ann", str(uuid.uuid4()), b"x" * 400)  # nor do its bytes that have arrived
         uploads.forget("ann", "id")
-        uploads.keep("ann", str(uuid.uuid4()), b"x" * 400)
     uploads.keep("ann", str(uuid.uuid4()), b"x" * 500)
     harness.close()
 

@@ -41,9 +41,23 @@ def test_what_a_query_goes_on_from_decides_between_equals_and_the_query_between_
         assert found[:2] == [f"{bird} nest height", f"{other} nest height"]
     # A query about something else finds it first, whatever it goes on from.
     foreign = contents(
-        library.service.servicer.retrieve(_request("granite mountain", "heron nest", mode=mode), 0.0).message()
+        library.service.servicer.retrieve(_request("granite", "feather colour", mode=mode), 0.0).message()
     )
     assert foreign[0] == "granite mountain"
+
+
+def test_the_words_of_what_a_query_goes_on_from_are_told_behind_its_own(library: Library) -> None:
+    request = _request("nest", '"heron feather" granite nest', explain=True)
+    plan = library.service.servicer.retrieve(request, 0.0).message().explain_plan
+    (lexical,) = (stage for stage in plan.stages if stage.name == "lexical")
+    told = [(figure.name, figure.detail, figure.value) for figure in lexical.figures]
+    terms = [("term", "nest", 2.0), ("term", "feather", 1.0), ("term", "granite", 1.0)]
+    assert told == [*terms, ("phrase", "heron feather", 1.0)]
+
+
+def test_a_query_without_a_known_word_is_not_replaced_by_what_it_goes_on_from(library: Library) -> None:
+    request = _request("zzz", "heron", mode=search_mode_pb2.SEARCH_MODE_LEXICAL)
+    assert contents(library.service.servicer.retrieve(request, 0.0).message()) == []
 
 
 def test_a_search_of_a_batch_goes_on_from_its_own_context(library: Library) -> None:

@@ -85,7 +85,7 @@ def test_near_misses_follow_by_falling_relevance_with_what_became_of_them(librar
 def test_stages_terms_and_the_filter_are_told(library: Library) -> None:
     library.put("a.txt", ["alpha beta", "alpha gamma"], fields=DocumentFields(category="x"))
     where = to_filter_message(parse_filter({"category": {"$like": "x%"}}))
-    response = library.retrieve('alpha "alpha beta"', filter=where, explain=True)
+    response = library.retrieve('alpha "alpha beta" "beta alpha"', filter=where, explain=True)
     plan = response.explain_plan
     stages = {stage.name: stage for stage in plan.stages}
     assert list(stages) == ["embed", "lexical", "dense", "fusion", "join", "validate"]

@@ -54,9 +54,12 @@ def test_each_further_document_that_says_the_same_adds_a_source_and_support() ->
     first = make_passage("The fox hunts mice at night.", rank=1)
     second = make_passage("At night, the fox hunts mice.", rank=2)
     (alone,) = ground("The fox hunts mice at night.", first)
-    (both,) = ground("The fox hunts mice at night.", first, second)
+    (both,) = ground("The fox hunts mice at night.", second, first)
     assert [each.source.passage.document_id for each in both.sources] == ["doc_1", "doc_2"]
     assert 0.9 < alone.support < both.support <= 1.0
+    more = [make_passage("The fox hunts mice at night.", rank=rank) for rank in range(1, 5)]
+    (three,) = ground("The fox hunts mice at night.", *more)
+    assert [each.source.passage.document_id for each in three.sources] == ["doc_1", "doc_2", "doc_3"]
 
 
 def test_a_document_that_says_otherwise_is_named_with_what_it_says_the_newest_first() -> None:

@@ -84,16 +84,16 @@ class TextGrounder:
         self, request: pb.GroundTextRequest, claims: Sequence[WrittenClaim], max_chars: int
     ) -> tuple[list[tuple[Passage, ...]], tuple["DegradedStage.ValueType", ...]]:
         """Return the passages to compare each claim with, and the stages that the searches left out."""
-        options = request.options if request.HasField("options") else None
+        options, chunk_ids = request.options if request.HasField("options") else None, tuple(request.chunk_ids)
         if not claims:
-            if options or request.chunk_ids:
+            if options or chunk_ids:
                 # For its errors: which options and chunks there are does not depend on what the text says.
-                text, chunk_ids = _cut(request.text.strip(), max_chars), tuple(dict.fromkeys(request.chunk_ids))
+                text = _cut(request.text.strip(), max_chars)
                 await self.retriever.retrieve(Search(request.collection, text, options, chunk_ids))
             return [], ()
-        if request.chunk_ids:
+        if chunk_ids:
             # Whatever the search is for: all of these chunks come back.
-            text, chunk_ids = _cut(claims[0].text, max_chars), tuple(dict.fromkeys(request.chunk_ids))
+            text = _cut(claims[0].text, max_chars)
             given = await self.retriever.retrieve(Search(request.collection, text, options, chunk_ids))
             return [given.passages] * len(claims), tuple(given.report.degraded_stages)
         searches = []
@@ -108,9 +108,8 @@ class TextGrounder:
 
 
 def _cut(text: str, max_chars: int) -> str:
-    if len(text) <= max_chars:
-        return text
-    return text[:max_chars].rsplit(" ", 1)[0] or text[:max_chars]
+    """Return a text that begins with a word, cut behind one where it is too long."""
+    return text if len(text) <= max_chars else text[:max_chars].rsplit(" ", 1)[0]
 
 
 def _key(source: Source) -> tuple[int, int, int]:
@@ -140,8 +139,7 @@ def ground_response(
             # A citation shows how well the source supports the claim, not how relevant its chunk is.
             marker = citations.mark(replace(bound.source, assessed=claim.support), span)
             message.sources.append(_to_source(marker, bound))
-        if not claim.sources:
-            message.discrepancies.extend(map(_to_discrepancy, claim.discrepancies))
+        message.discrepancies.extend(map(_to_discrepancy, claim.discrepancies))
         for against in claim.opposing:
             marker = citations.mark(against.source, span)
             message.opposing.add(marker=marker, discrepancy=_to_discrepancy(against.discrepancy))

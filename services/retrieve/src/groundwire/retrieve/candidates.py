@@ -42,9 +42,9 @@ class SearchTuning:
     left out. `dense_weight`, when set, replaces that of the collection.
     """
 
-    max_terms: int = 12
-    max_term_share: float = 0.25
-    dense_weight: float | None = None
+    max_terms: int
+    max_term_share: float
+    dense_weight: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +219,7 @@ class CandidateSearch:
         # One connection for the statements: nothing else is waited for between them.
         with Step("search.words"), self.view.together():
             self.words = words = self._chosen(parse_query(query))
-            if context and (words.terms or words.phrases):
+            if context and words.weights:
                 added, weights = self._chosen(parse_query(context)), Counter[str]()
                 for each, count in words.weights.items():
                     # Whole numbers: the catalog scores a word as if the query had it so often.

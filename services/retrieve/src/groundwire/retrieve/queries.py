@@ -92,22 +92,21 @@ def parse_query(query: str) -> QueryTerms:
     words = _words(query) + signed_words(query)
     telling = [word for word in words if word not in STOP_WORDS] or words
     joined = [" ".join(words) for words in (*phrases, *compounds)]
-    quoted = _unique(joined[: len(phrases)])
     terms, said = _unique(telling)[:MAX_QUERY_TERMS], _unique(joined)[:MAX_QUERY_TERMS]
-    return QueryTerms(terms, said, quoted[:MAX_QUERY_TERMS], Counter(telling))
+    return QueryTerms(terms, said, _unique(joined[: len(phrases)]), Counter(telling))
 
 
 def select_terms(
-    frequencies: Mapping[str, int], chunk_count: int, *, max_share: float = 0.25, max_terms: int = 12, few: int = 2
+    frequencies: Mapping[str, int], chunk_count: int, *, max_share: float, max_terms: int
 ) -> tuple[str, ...]:
     """Return the words worth looking up, rarest first.
 
     Words of more than `max_share` of all chunks say little and cost most (each match is scored), so
-    they are dropped unless fewer than `few` rarer ones are there. So are the most frequent of the others when
+    they are dropped unless fewer than two rarer ones are there. So are the most frequent of the others when
     all together match more than `MAX_MATCHES` chunks.
 
     `frequencies` has the number of chunks that contain each word; words in no chunk are left out. `max_share` is in (0,
-    1]. At most `max_terms` words are returned, and at least `few` when there are as many.
+    1]. At most `max_terms` words are returned.
     """
     found = sorted((count, word) for word, count in frequencies.items() if count > 0)
     totals = accumulate(count for count, _ in found)
@@ -116,7 +115,7 @@ def select_terms(
         for (count, word), total in zip(found, totals, strict=True)
         if count <= max_share * chunk_count and total <= MAX_MATCHES
     ]
-    chosen = rare if len(rare) >= few else [word for _, word in found[:few]]
+    chosen = rare if len(rare) > 1 else [word for _, word in found[:2]]
     return tuple(chosen[:max_terms])
 
 
@@ -360,7 +359,7 @@ def choose_sections(query: str, vector: Vectors, sections: Sequence[Section], le
     best = sorted(chapters, key=lambda position: (-means[position], position))[:CHAPTERS]
     candidates = [section for position in best for section in below[position] or [position]]
     chosen = sorted(candidates, key=lambda position: (-scores[position], position))[:SECTIONS]
-    return [ChosenSection(sections[position], min(1.0, scores[position])) for position in chosen]
+    return [ChosenSection(sections[position], scores[position]) for position in chosen]
 
 
 def within(chosen: Sequence[ChosenSection]) -> Filter:
