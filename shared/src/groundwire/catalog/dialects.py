@@ -16,19 +16,13 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Executable,
-    LargeBinary,
     Result,
     Select,
     Table,
     TableValuedAlias,
     Text,
     TypeDecorator,
-    cast,
-    func,
     literal,
-    literal_column,
-    select,
-    type_coerce,
 )
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.elements import BindParameter
@@ -57,6 +51,17 @@ def _by_connection(
         return of_database(connection, *arguments, **options)
 
     return call
+
+
+def _by_statement(
+    of_sqlite: Callable[P, ColumnElement[R]], of_postgresql: Callable[P, ColumnElement[R]]
+) -> Callable[P, ColumnElement[R]]:
+    """Return the function that makes the expression of the database that a statement is compiled for."""
+
+    def make(*arguments: P.args, **options: P.kwargs) -> ColumnElement[R]:
+        return _Choice(of_sqlite(*arguments, **options), of_postgresql(*arguments, **options))
+
+    return make
 
 
 class _Choice(FunctionElement[Any]):
@@ -160,10 +165,10 @@ class BinaryJson(UserDefinedType[str]):
         return encode_json
 
     def bind_expression(self, bindvalue: Any) -> ColumnElement[Any]:
-        return _Choice(func.jsonb(bindvalue, type_=self), cast(bindvalue, self))
+        return _Choice(sqlite.to_binary_json(bindvalue, self), postgresql.to_binary_json(bindvalue, self))
 
     def column_expression(self, colexpr: Any) -> ColumnElement[Any]:
-        return _Choice(func.json(colexpr, type_=self), cast(colexpr, Text))
+        return _Choice(sqlite.json_text(colexpr, self), postgresql.json_text(colexpr, self))
 
 
 @compiles(BinaryJson, "sqlite")
@@ -186,10 +191,36 @@ INDEXED_WORD: TypeEngine[str] = Text().with_variant(_ShortenedWord(), "postgresq
 # What is inside JSON
 
 
+class _Entries(FunctionElement[Any]):
+    inherit_cache = True
+    name = "entries"
+
+
+class _Elements(FunctionElement[Any]):
+    inherit_cache = True
+    name = "elements"
+
+
+@compiles(_Entries, "sqlite")
+@compiles(_Elements, "sqlite")
+def _each_of_sqlite(element: FunctionElement[Any], compiler: Any, **options: Any) -> str:
+    return f"{sqlite.EACH}({compiler.process(element.clauses, **options)})"
+
+
+@compiles(_Entries, "postgresql")
+def _entries_of_postgresql(element: FunctionElement[Any], compiler: Any, **options: Any) -> str:
+    return f"{postgresql.ENTRIES}(({compiler.process(element.clauses, **options)})::json)"
+
+
+@compiles(_Elements, "postgresql")
+def _elements_of_postgresql(element: FunctionElement[Any], compiler: Any, **options: Any) -> str:
+    container, *field = (compiler.process(each, **options) for each in element.clauses)
+    return f"{postgresql.ELEMENTS}({', '.join([container, *field]) if field else f'({container})::json'})"
+
+
 def entries_of(column: ColumnElement[Any]) -> TableValuedAlias:
     """Return the table of the entries of an object: key, value, and type as `elements_of` has it."""
-    entries = _Choice(func.json_each(column), func.groundwire_entries(cast(column, JSON)))
-    return entries.table_valued("key", "value", "type")
+    return _Entries(column).table_valued("key", "value", "type")
 
 
 def elements_of(column: ColumnElement[Any], field: str | None = None) -> TableValuedAlias:
@@ -198,73 +229,38 @@ def elements_of(column: ColumnElement[Any], field: str | None = None) -> TableVa
     It has one row for a single value and none for an absent field. Types are text, integer, real, true, false, null,
     array and object. Values are compared with texts, or by `number_among` and `number_holds`.
     """
-    if field is None:
-        elements = _Choice(func.json_each(column), func.groundwire_elements(cast(column, JSON)))
-    else:
-        path = sqlite.path_of(field)
-        elements = _Choice(func.json_each(column, path), func.groundwire_elements(column, field))
-    return elements.table_valued("type", "value")
+    path = () if field is None else (_Choice(literal(sqlite.path_of(field)), literal(field)),)
+    return _Elements(column, *path).table_valued("type", "value")
 
 
-def type_of(column: ColumnElement[Any], field: str) -> ColumnElement[Any]:
-    """Return the type of a field of an object of `BinaryJson`, NULL for an absent one."""
-    kind, value = func.jsonb_typeof(func.jsonb_extract_path(column, field)), func.jsonb_extract_path_text(column, field)
-    return _Choice(func.json_type(column, sqlite.path_of(field)), func.groundwire_type(kind, value, type_=Text))
+type_of = _by_statement(sqlite.type_of, postgresql.type_of)
+"""The type of a field of an object of `BinaryJson`, NULL for an absent one."""
 
 
 def field_of(column: ColumnElement[Any], field: str) -> ColumnElement[Any]:
     """Return the value of a field of an object, None for an absent one."""
-    value = _Choice(column[field], cast(func.json_extract_path(cast(column, JSON), field), Text))
+    value = _Choice(column[field], postgresql.field_of(column, field))
     value.type = JSON_TEXT
     return value
 
 
-def first_type_of(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    """Return the type of the first element of a list that stands in a text."""
-    elements = cast(column, JSON)
-    kind, value = func.json_typeof(func.json_extract_path(elements, "0")), func.json_extract_path_text(elements, "0")
-    return _Choice(func.json_type(column, "$[0]"), func.groundwire_type(kind, value, type_=Text))
+first_type_of = _by_statement(sqlite.first_type_of, postgresql.first_type_of)
+"""The type of the first element of a list that stands in a text."""
+list_of = _by_statement(sqlite.list_of, postgresql.list_of)
+contains = _by_statement(sqlite.contains, postgresql.contains)
+"""The condition that a text has a part, letter for letter."""
+is_like = _by_statement(sqlite.is_like, postgresql.is_like)
+"""The condition that a text matches a LIKE pattern with backslash escapes, letter for letter."""
+number_among = _by_statement(sqlite.number_among, postgresql.number_among)
+"""The condition that an element is one of some numbers, compared exactly; none of them is NaN."""
+number_holds = _by_statement(sqlite.number_holds, postgresql.number_holds)
+"""The condition that an element is a number which compares so with a bound.
 
-
-def list_of(value: ColumnElement[Any]) -> ColumnElement[Any]:
-    return _Choice(func.json_array(value), cast(func.json_build_array(value), Text))
-
-
-def contains(value: ColumnElement[Any], part: str) -> ColumnElement[bool]:
-    """Return the condition that a text has a part, letter for letter."""
-    return _Choice(func.instr(value, part) > 0, func.strpos(value, part) > 0)
-
-
-def is_like(value: ColumnElement[Any], pattern: str) -> ColumnElement[bool]:
-    """Return the condition that a text matches a LIKE pattern with backslash escapes, letter for letter."""
-    # SQLite's LIKE ignores case.
-    of_sqlite = value.op("GLOB", is_comparison=True)(sqlite.like_to_glob(pattern))
-    # A backslash at the end escapes nothing and stands for itself.
-    ends_open = (len(pattern) - len(pattern.rstrip("\\"))) % 2
-    return _Choice(of_sqlite, value.like(pattern + "\\" * ends_open, escape="\\"))
-
-
-def number_among(each: TableValuedAlias, numbers: Sequence[int | float]) -> ColumnElement[bool]:
-    """Return the condition that an element is one of some numbers, compared exactly; none of them is NaN."""
-    return _Choice(sqlite.number_among(each, numbers), postgresql.number_among(each, numbers))
-
-
-def number_holds(
-    each: TableValuedAlias,
-    exact: tuple[Callable[[Any, Any], Any], int | float],
-    nearest: tuple[Callable[[Any, Any], Any], float],
-) -> ColumnElement[bool]:
-    """Return the condition that an element is a number which compares so with a bound.
-
-    `exact` has the comparison and its bound, which is not NaN, `nearest` a comparison with the float next to the bound
-    that means the same for floats.
-    """
-    return _Choice(sqlite.number_holds(each, exact, nearest), postgresql.number_holds(each, exact, nearest))
-
-
-def stored_bytes(column: ColumnElement[Any]) -> ColumnElement[bytes]:
-    """Return what is stored of a column of `BinaryJson`: equal bytes are equal values."""
-    return _Choice(type_coerce(column, LargeBinary), func.convert_to(cast(column, Text), "UTF8", type_=LargeBinary))
+`exact` has the comparison and its bound, which is not NaN, `nearest` a comparison with the float next to the bound
+that means the same for floats.
+"""
+stored_bytes = _by_statement(sqlite.stored_bytes, postgresql.stored_bytes)
+"""What is stored of a column of `BinaryJson`: equal bytes are equal values."""
 
 
 def as_text(value: ColumnElement[Any]) -> ColumnElement[Any]:
@@ -293,12 +289,8 @@ def array_of(*columns: ColumnElement[Any]) -> ColumnElement[Any]:
     return _ArrayOf(*columns)
 
 
-def array_in(statement: Select[Any], type_: Any) -> ColumnElement[Any]:
-    """Return the column of a subquery as one JSON array, in its order."""
-    of_sqlite = func.json_group_array(statement.subquery().c[0], type_=type_)
-    found = cast(func.json_agg(statement.subquery().c[0]), Text)
-    of_postgresql = func.coalesce(found, literal_column("'[]'"), type_=type_)
-    return _Choice(select(of_sqlite).scalar_subquery(), select(of_postgresql).scalar_subquery())
+array_in = _by_statement(sqlite.array_in, postgresql.array_in)
+"""The column of a subquery as one JSON array, in its order."""
 
 
 def read_array(connection: Connection, statement: Select[Any], given: Mapping[str, Any] | None = None) -> list[Any]:

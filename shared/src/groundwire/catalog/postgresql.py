@@ -23,8 +23,10 @@ from sqlalchemy import (
     Connection,
     Engine,
     Float,
+    LargeBinary,
     NullPool,
     Numeric,
+    Select,
     Table,
     TableValuedAlias,
     Text,
@@ -44,6 +46,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from sqlalchemy.types import TypeEngine
 
 from groundwire.catalog.encoding import StoredPostings, decode_json, encode_json
 from groundwire.kernel.budget import Budget, current_budget
@@ -55,6 +58,7 @@ from groundwire.kernel.errors import (
     StoreUnavailableError,
 )
 
+ENTRIES, ELEMENTS = "groundwire_entries", "groundwire_elements"
 # One round trip for so many rows.
 _ROWS_PER_STATEMENT = 64
 # Letters; an entry of an index has at most 2,704 bytes.
@@ -105,6 +109,50 @@ def driver_rows(connection: Connection, statement: str, parameters: Sequence[Any
 # What is inside JSON
 
 
+def to_binary_json(value: ColumnElement[Any], type_: TypeEngine[Any]) -> ColumnElement[Any]:
+    """Return JSON text in the binary form that columns hold."""
+    return cast(value, type_)
+
+
+def json_text(column: ColumnElement[Any], _type: TypeEngine[Any]) -> ColumnElement[Any]:
+    return cast(column, Text)
+
+
+def stored_bytes(column: ColumnElement[Any]) -> ColumnElement[bytes]:
+    return func.convert_to(cast(column, Text), "UTF8", type_=LargeBinary)
+
+
+def type_of(column: ColumnElement[Any], field: str) -> ColumnElement[Any]:
+    value = func.jsonb_extract_path(column, field)
+    as_text = func.jsonb_extract_path_text(column, field)
+    return func.groundwire_type(func.jsonb_typeof(value), as_text, type_=Text)
+
+
+def field_of(column: ColumnElement[Any], field: str) -> ColumnElement[Any]:
+    """Return the JSON text of a field of an object that stands in a text."""
+    return cast(func.json_extract_path(cast(column, JSON), field), Text)
+
+
+def first_type_of(column: ColumnElement[Any]) -> ColumnElement[Any]:
+    first = func.json_extract_path(cast(column, JSON), "0")
+    as_text = func.json_extract_path_text(cast(column, JSON), "0")
+    return func.groundwire_type(func.json_typeof(first), as_text, type_=Text)
+
+
+def list_of(value: ColumnElement[Any]) -> ColumnElement[Any]:
+    return cast(func.json_build_array(value), Text)
+
+
+def contains(value: ColumnElement[Any], part: str) -> ColumnElement[bool]:
+    return func.strpos(value, part) > 0
+
+
+def is_like(value: ColumnElement[Any], pattern: str) -> ColumnElement[bool]:
+    # A backslash at the end escapes nothing and stands for itself.
+    ends_open = (len(pattern) - len(pattern.rstrip("\\"))) % 2
+    return value.like(pattern + "\\" * ends_open, escape="\\")
+
+
 def number_among(each: TableValuedAlias, numbers: Sequence[int | float]) -> ColumnElement[bool]:
     exact = [Decimal(number) for number in numbers]
     # An integer that no float equals can equal no stored fraction.
@@ -144,6 +192,11 @@ def array_of(*columns: ColumnElement[Any]) -> ColumnElement[Any]:
     values = [cast(column, JSON) if isinstance(column.type, JSON) else column for column in columns]
     row = values[0] if len(values) == 1 else func.json_build_array(*values)
     return func.coalesce(cast(func.json_agg(row), Text), literal_column("'[]'"))
+
+
+def array_in(statement: Select[Any], type_: Any) -> ColumnElement[Any]:
+    elements = func.coalesce(cast(func.json_agg(statement.subquery().c[0]), Text), literal_column("'[]'"), type_=type_)
+    return select(elements).scalar_subquery()
 
 
 def update_json(

@@ -22,9 +22,11 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Engine,
+    LargeBinary,
     NullPool,
     QueuePool,
     Result,
+    Select,
     Table,
     TableValuedAlias,
     and_,
@@ -37,6 +39,7 @@ from sqlalchemy import (
     literal,
     select,
     text,
+    type_coerce,
     update,
 )
 from sqlalchemy.dialects import sqlite
@@ -45,6 +48,7 @@ from sqlalchemy.engine import IteratorResult
 from sqlalchemy.engine.result import SimpleResultMetaData
 from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from sqlalchemy.types import TypeEngine
 
 from groundwire.catalog.encoding import StoredPostings, decode_json, encode_json
 from groundwire.kernel.errors import (
@@ -56,6 +60,8 @@ from groundwire.kernel.errors import (
 from groundwire.kernel.files import OwnerLock
 
 upsert = sqlite.insert
+EACH = "json_each"
+"""The function that makes a table of what is in a list or an object."""
 
 _FIXED_SINCE = (3, 51, 3)
 _WITHDRAWN = (3, 52, 0)
@@ -177,6 +183,40 @@ _ROWS_PER_STATEMENT = 64
 # What is inside JSON
 
 
+def to_binary_json(value: ColumnElement[Any], type_: TypeEngine[Any]) -> ColumnElement[Any]:
+    """Return JSON text in the binary form that columns hold."""
+    return func.jsonb(value, type_=type_)
+
+
+def json_text(column: ColumnElement[Any], type_: TypeEngine[Any]) -> ColumnElement[Any]:
+    return func.json(column, type_=type_)
+
+
+def stored_bytes(column: ColumnElement[Any]) -> ColumnElement[bytes]:
+    return type_coerce(column, LargeBinary)
+
+
+def type_of(column: ColumnElement[Any], field: str) -> ColumnElement[Any]:
+    return func.json_type(column, path_of(field))
+
+
+def first_type_of(column: ColumnElement[Any]) -> ColumnElement[Any]:
+    return func.json_type(column, "$[0]")
+
+
+def list_of(value: ColumnElement[Any]) -> ColumnElement[Any]:
+    return func.json_array(value)
+
+
+def contains(value: ColumnElement[Any], part: str) -> ColumnElement[bool]:
+    return func.instr(value, part) > 0
+
+
+def is_like(value: ColumnElement[Any], pattern: str) -> ColumnElement[bool]:
+    # SQLite's LIKE ignores case.
+    return value.op("GLOB", is_comparison=True)(like_to_glob(pattern))
+
+
 def number_among(each: TableValuedAlias, numbers: Sequence[int | float]) -> ColumnElement[bool]:
     # Each with a type of its own: in a list that begins with a fraction all would be bound as fractions, and integers
     # beyond 53 bits be rounded.
@@ -262,6 +302,10 @@ class _Compiled:
 _DIALECT: Any = sqlite.dialect(paramstyle="qmark", json_serializer=encode_json, json_deserializer=decode_json)
 _DIALECT.statement_compiler = _Compiler
 _compiled = lru_cache(maxsize=512)(_Compiled)
+
+
+def array_in(statement: Select[Any], type_: Any) -> ColumnElement[Any]:
+    return select(func.json_group_array(statement.subquery().c[0], type_=type_)).scalar_subquery()
 
 
 def update_json(
