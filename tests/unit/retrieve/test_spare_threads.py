@@ -1,5 +1,6 @@
 """Work beside its caller, while a thread is free, and as part of the same call."""
 
+import contextvars
 import threading
 import time
 from collections.abc import Iterator
@@ -21,14 +22,15 @@ def spare() -> Iterator[SpareThreads]:
 
 
 def test_work_runs_in_another_thread_with_the_context_of_its_caller(spare: SpareThreads) -> None:
-    request_context.bind(RequestContext(request_id="r1"))
+    call = contextvars.copy_context()
+    call.run(request_context.bind, RequestContext(request_id="r1"))
     began = threading.Event()
 
     def work() -> str:
         began.set()
         return request_context.current().request_id
 
-    wait = spare.start(work, Budget())
+    wait = call.run(spare.start, work, Budget())
     assert began.wait(30), "it runs before it is waited for"
     assert wait() == "r1"
 
