@@ -270,6 +270,13 @@ def test_an_identifier_in_camel_case_is_a_word_of_its_own() -> None:
     assert "iphone" not in read_question("When is the iPhone called?").stems
 
 
+def test_a_name_that_is_a_small_word_without_its_capitals_is_asked_for() -> None:
+    assert read_question("How do I use it from Go?").stems == ("go",)
+    assert read_question("Who leads the IT team of the US?").stems == ("lead", "team", "it", "us")
+    assert read_question("Who leads it?").stems == ("lead",)
+    assert "it" not in read_question("WHO LEADS IT?").stems
+
+
 def test_the_number_of_a_version_is_that_behind_a_v() -> None:
     assert read_question("What does v4 remove?").stems == read_question("What does 4 remove?").stems
 

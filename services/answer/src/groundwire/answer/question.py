@@ -191,6 +191,8 @@ NAME_OF_CODE = (
 )
 """Pattern of names of code and of settings: `top_k`, `os.urandom`, `DOCUMENT_ENCODING`, `onRequest`, but not iPhone."""
 _NAMED_IN_CODE = re.compile(NAME_OF_CODE)
+# Names that are small words of English when their capitals are gone.
+_SMALL_NAMES = re.compile(r"\b(?:US|IT|WHO|(?<=\w )Go)\b")
 _LONGEST_SUBJECT = 4
 _SHORTEST_SLIP = 5
 _LEAST_LIKENESS = 0.85
@@ -272,7 +274,8 @@ def exact_words(text: str) -> list[str]:
 
     So `->` is more than nothing, and `SESSION_COOKIE_NAME` is not `SESSION_COOKIE_PATH`. Of `a.b_c` there is `b_c` too.
     """
-    names = [each.casefold() for each in _NAMED_IN_CODE.findall(text)]
+    small = [] if text.isupper() else _SMALL_NAMES.findall(text)
+    names = [each.casefold() for each in (*_NAMED_IN_CODE.findall(text), *small)]
     parts = (part for each in names for part in each.split(".") if part != each and "_" in part)
     return [*signed_words(text), *names, *parts]
 
