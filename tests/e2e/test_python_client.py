@@ -23,6 +23,7 @@ from groundwire.client import (
     Sources,
     TextDelta,
 )
+from groundwire.client.uploads import Upload
 from groundwire.kernel.document_errors import EmptyDocumentError
 from groundwire.kernel.errors import (
     AlreadyExistsError,
@@ -263,6 +264,24 @@ def test_a_large_file_is_uploaded_and_reported(client: GroundwireClient, tmp_pat
     assert (done.outcome, done.document.source) == ("created", "books/large.txt")
     assert {"receiving", "embedding"} <= {report.stage for report in reports}
     assert large.ingest(tmp_path / "large.txt", source="books/large.txt").outcome == "unchanged"
+
+
+async def test_what_reading_a_file_raises_comes_from_its_upload(
+    client: GroundwireClient, server: ServerProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "torn.txt"
+    path.write_text("The moon causes the tides of the sea. " * 200, encoding="utf-8")
+    client.collection("torn").create()
+
+    def fail(*_: object) -> None:
+        raise OSError("the disk is torn")
+
+    monkeypatch.setattr(Upload, "next_part", fail)
+    with pytest.raises(OSError, match="the disk is torn"):
+        client.collection("torn").ingest(path, on_progress=print)
+    async with AsyncGroundwireClient(server.address) as asynchronous:
+        with pytest.raises(OSError, match="the disk is torn"):
+            await asynchronous.collection("torn").ingest(path, on_progress=print)
 
 
 def test_an_ingest_goes_on_without_its_caller(client: GroundwireClient, tmp_path: Path) -> None:

@@ -108,7 +108,7 @@ class TextGrounder:
 
 
 def _cut(text: str, max_chars: int) -> str:
-    """Return a text that begins with a word, cut behind one where it is too long."""
+    """Return the text, cut at the end of a word where it is too long; it must not begin with a space."""
     return text if len(text) <= max_chars else text[:max_chars].rsplit(" ", 1)[0]
 
 

@@ -191,7 +191,7 @@ NAME_OF_CODE = (
 )
 """Pattern of names of code and of settings: `top_k`, `os.urandom`, `DOCUMENT_ENCODING`, `onRequest`, but not iPhone."""
 _NAMED_IN_CODE = re.compile(NAME_OF_CODE)
-# Names that are small words of English when their capitals are gone.
+# Names that are function words in lower case, and would be left out as such.
 _SMALL_NAMES = re.compile(r"\b(?:US|IT|WHO|(?<=\w )Go)\b")
 _LONGEST_SUBJECT = 4
 _SHORTEST_SLIP = 5
@@ -270,7 +270,7 @@ def keywords(text: str) -> list[str]:
 
 
 def exact_words(text: str) -> list[str]:
-    """Return what a text has that its words alone are not, in lower case: signs, and names of code and of settings.
+    """Return what a text has that its words alone are not, in lower case: signs, names of code, and IT or Go.
 
     So `->` is more than nothing, and `SESSION_COOKIE_NAME` is not `SESSION_COOKIE_PATH`. Of `a.b_c` there is `b_c` too.
     """

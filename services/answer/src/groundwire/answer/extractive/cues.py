@@ -172,7 +172,7 @@ _BACK_MATTER = re.compile(
     r"|further reading|(?:general )?index)\b",
     re.IGNORECASE,
 )
-# Sections that say of what was considered, and not done, what it would be like. Whether something is so, they tell.
+# Sections on ideas that were not taken up describe what is not so. They do tell why, and whether something is so.
 _REJECTED = re.compile(
     r"(?:(?:rejected|discarded|deferred|dismissed|alternative|other)(?: \w+)? "
     r"(?:ideas?|approach(?:es)?|proposals?|suggestions?|options?|solutions?|alternatives?|designs?)"
@@ -531,7 +531,7 @@ def is_note_of_change(question: Question, *headings: str) -> bool:
 
 
 def is_back_matter(question: Question, *headings: str) -> bool:
-    """Tell whether one of the headings is that of thanks, sources, rights or an index, or of what is not so."""
+    """Tell whether a heading is that of thanks, sources, an index or rejected ideas, and unasked for."""
     named = [heading.lstrip("0123456789. ") for heading in headings]
     if any(map(_BACK_MATTER.fullmatch, named)):
         return _BACK_MATTER.search(question.text) is None
