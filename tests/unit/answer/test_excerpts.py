@@ -375,6 +375,8 @@ def test_an_item_is_quoted_without_what_introduces_the_list_below_it() -> None:
     [
         ("Appendix B.4.7 Mice\n\nThey are small.", [("They are small.", "Mice")]),
         ("B.4 Habits\nFoxes hunt at night.", [("Foxes hunt at night.", "Habits")]),
+        ("2.1.  Mice\n\n   They are small.", [("They are small.", "Mice")]),
+        ("MICE\n   eat seeds, which are\n   small.", [("eat seeds, which are small.", "MICE")]),
         ("They eat mice.\n\nThey are small.", [("They eat mice.", "Mice"), ("They are small.", "Mice")]),
         (
             "All of the foxes that live in the far north eat mice\n\nThey are small.",
@@ -798,14 +800,19 @@ def test_a_list_of_fields_is_read_field_by_field() -> None:
     assert [each.field_of for each in head][-1] == ":Title: Owls :Author: Ada Lovelace"
 
 
-def test_a_list_of_one_name_comes_with_what_introduces_it_and_one_of_a_step_does_not() -> None:
+def test_a_list_of_one_item_comes_with_what_introduces_it_and_one_of_a_step_does_not() -> None:
     assert _texts("Owls need the following packages:\n\n- mice\n\nThey are small.")[0] == (
         "Owls need the following packages:\n- mice"
     )
     need = "Owls need the following packages:"
     assert _texts(f"{need}\n\n1. mice\n\nThey are small.") == ["They are small."]
     assert _texts("Owls need packages.\n\n- mice\n\nMice are small.") == ["Owls need packages.", "Mice are small."]
-    assert _texts(f"{need}\n\n- mice of any size") == ["mice of any size"]
+    assert _texts(f"{need}\n\n- mice of any size") == ["mice of any size", f"{need}\n- mice of any size"]
+    finds = "To find the mouse that is the nearest to the nest, do either:"
+    assert _texts(f"{finds}\n\n- Look around the nest.") == [
+        "Look around the nest.",
+        f"{finds}\n- Look around the nest.",
+    ]
     assert _texts("There are two ways to feed owls:\n\n1. Put mice into the nest:\n\n```\nfeed(mice)\n```")[0] != (
         "There are two ways to feed owls:\n1. Put mice into the nest:"
     )

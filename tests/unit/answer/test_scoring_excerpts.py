@@ -74,6 +74,7 @@ def test_operators_are_words_of_a_question() -> None:
         ("Copay: what you pay for each visit", 0.7),
         ("Copay (integer): what you pay for each visit", 0.7),
         ("Copay: fee 1 (>= 2:1.3.0)", 0.3),
+        ("Copay: noun", 0.3),
         ("Copay desk: where you pay", 0.3),
         ("The Copay<T> type keeps track of fees.", 0.7),
         ("Copays can be thought of as shares of a bill.", 1.0),
@@ -242,6 +243,8 @@ def test_the_head_of_a_text_answers_what_is_asked_of_the_text(question: str, fie
     [
         ("What is Owl Watch?", "This RFC introduces a new Owl Watch protocol.", 0.6),
         ("What is Owl Watch?", "This RFC proposes to change how others build their own Owl Watch.", 0.0),
+        ("What is a nest box?", "Initialize Nest Box to: This room lets you start.", 0.3),
+        ("What is a nest box?", "Nest Box: This room lets you start.", 1.0),
         ("What is an owlet?", "A new immutable type owlet is added to the language.", 0.6),
         ("What is OW?", "Data stay whole by watching (Owl Watch, OW).", 0.6),
         ("What is OWCC?", "We use Owlwatch Concurrency Control (OWCC) for it.", 0.6),
@@ -266,6 +269,10 @@ def test_what_the_section_is_about_need_not_be_said_again_to_define_it() -> None
     assert _best("What is owl watching?", section).startswith("Watching refers")
     elsewhere = make_scored("What is owl watching?", section.replace("Owl watching\n", "Foxes\n"))
     assert [each.definition for each in elsewhere if each.excerpt.text.startswith("Watching")] == [0.0]
+    (listed,) = make_scored(
+        "What is owl watching?", "# Owl watching\n\n- Night: Night watching is the default watching."
+    )
+    assert listed.definition == 0.0
 
 
 def test_the_number_of_a_version_is_no_date() -> None:

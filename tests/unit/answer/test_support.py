@@ -67,6 +67,13 @@ def test_a_heading_like_the_question_supports_what_stands_below_it() -> None:
     assert Support(question, [like]).of(like) > Support(question, [unlike]).of(unlike) + 0.1
 
 
+def test_the_entry_of_a_glossary_has_its_term_for_a_heading() -> None:
+    question = read_question("What is a path?")
+    entries = find_excerpts([make_passage("- Path: A path is a line.\n- Path of owls: A path is dark.")])
+    path, longer, whole = score_excerpts(question, entries, [0.4, 0.4, 0.4])
+    assert [each.below_heading(question, 0.3).headed for each in (path, longer, whole)] == [1.0, 0.0, 0.0]
+
+
 def _parts(question: str, content: str, **fields: Any) -> dict[str, float]:
     excerpts = find_excerpts([make_passage(content, **fields)])
     scored = score_excerpts(read_question(question), excerpts, [0.5])

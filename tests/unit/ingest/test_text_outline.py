@@ -1,8 +1,8 @@
-"""Chapters of books in plain text."""
+"""Headings of plain text."""
 
 import pytest
 
-from groundwire.ingest.parsing.text_readers import text_outline
+from groundwire.ingest.parsing.text_outline import text_outline
 from tests.growth import LINEAR, growth
 
 BOOK = """The Keeper
@@ -85,6 +85,49 @@ def test_without_parts_chapters_are_at_the_top() -> None:
     assert found("Chapter 1\n\nOne.\n\nChapter 2\n\nTwo.") == [(1, "Chapter 1"), (1, "Chapter 2")]
 
 
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_titles_above_a_rule_are_headings_of_the_level_of_its_character(line_end: str) -> None:
+    text = (
+        "========\nThe Owls\n========\n\nAll of them.\n\nFood\n====\n\nMice.\n\nBy night\n--------\nVoles.\n\n"
+        "Sleep\n=====\n\nName | Age\n---- | ---\nAda | 3\n\n----\n\nNest\n-------------\n\n====\nNot this\n----\n\n"
+        "A longer line than the rule below\n---\n"
+    ).replace("\n", line_end)
+    assert found(text) == [(1, "The Owls"), (2, "Food"), (3, "By night"), (2, "Sleep"), (3, "Nest")]
+    owls, food, *_ = text_outline(text).headings
+    assert text[owls.start : owls.end] == f"========{line_end}The Owls{line_end}========"
+    assert text[food.start : food.end] == f"Food{line_end}===="
+
+
+def test_numbered_titles_are_headings_as_far_as_they_count_on() -> None:
+    contents = "1. Owls\n\n2. Mice\n\n2.1 Field mice\n\n3. Voles ..... 7\n\n"
+    body = (
+        "1. Owls\n\n   They hunt.\n\n7. Not this\n\nIt is no section.\n\n2. Mice\n\n2.1 Field mice\n\nSmall.\n\n"
+        "2.2 What eats them?\n\nOwls do.\n\n12 May 2020\n\nDay one.\n\n4) Voles\n\nFat.\n\n5. They end here.\n\n"
+        "5. Lines\nof a list\n"
+    )
+    headings = [(1, "1. Owls"), (1, "2. Mice"), (2, "2.1 Field mice"), (2, "2.2 What eats them?"), (1, "4) Voles")]
+    assert found(body) == headings
+    assert found(contents + body) == headings
+    assert text_outline(contents + body).headings[0].start == len(contents)
+
+
+def test_capitals_above_indented_text_are_headings() -> None:
+    text = (
+        "OWL(1)\n\nNAME\n       owl - watch mice\n\nSEE ALSO\n\n       mouse(1)\n\n"
+        "NOTE\nOwls bite.\n\nCREATE NEST (\n  size\n"
+    )
+    assert found(text) == [(1, "NAME"), (1, "SEE ALSO")]
+
+
+def test_one_form_of_heading_is_taken_alone() -> None:
+    rules = "Owls\n----\n\nMice\n----\n\n"
+    numbers, chapters = "1. Voles\n\nFat.\n\n2. Foxes\n\nRed.\n\n", "Chapter 1\n\nOne.\n\nChapter 2\n\nTwo.\n\n"
+    capitals = "NEST\n  High.\n\nEGGS\n  White.\n\n"
+    assert [text for _, text in found(capitals + numbers + chapters + rules)] == ["Owls", "Mice"]
+    assert [text for _, text in found(capitals + numbers + chapters)] == ["Chapter 1", "Chapter 2"]
+    assert [text for _, text in found(capitals + numbers)] == ["1. Voles", "2. Foxes"]
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -94,12 +137,32 @@ def test_without_parts_chapters_are_at_the_top() -> None:
         "He read\nChapter 1\nand\nChapter 2\nof it.",
         "Introduction\n\nOnly this.",
         "Act I will remember.\n\nAct in haste.",
+        "The only one\n============\n\nOwls.",
+        "1. Buy mice\n\n2. Feed the owls\n\n3. Sleep",
+        "1. Buy mice\n2. Feed the owls\n\nThen sleep.",
+        "2. Mice\n\nSmall.\n\n3. Owls\n\nBig.",
+        "1. mice\n\nSmall.\n\n2. owls\n\nBig.",
+        "NOTE\nOwls bite.\n\nNOTE\nMice do not.",
     ],
 )
 def test_what_may_be_something_else_is_no_heading(text: str) -> None:
     assert found(text) == []
 
 
-@pytest.mark.parametrize("bit", ["CHAPTER I\n\n", "\n", "CHAPTER I\n", "CHAPTER I A", " ", "Chapter 1 - ", "a\n\n"])
+@pytest.mark.parametrize(
+    "bit",
+    [
+        "CHAPTER I\n\n",
+        "\n",
+        "CHAPTER I\n",
+        "CHAPTER I A",
+        " ",
+        "Chapter 1 - ",
+        "a\n\n",
+        "a\n--\n\n",
+        "1. A\n\n",
+        "A\n ",
+    ],
+)
 def test_the_time_is_linear(bit: str) -> None:
     assert growth(lambda n: bit * n, text_outline, 20_000) < LINEAR

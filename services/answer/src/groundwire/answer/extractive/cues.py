@@ -261,7 +261,7 @@ _ASIDE = re.compile(
 )
 # Two names of one thing, as in "Copayment: A copayment, also known as a copay, is ..." and "BorgBackup (short: Borg)".
 _ALIAS = re.compile(
-    r"(?:^(?=[^,:(]{2,40}:)|, (?:also )?(?:known as|called|abbreviated) )(?P<term>[^,:(]{2,40})(?=[,:])"
+    r"(?:^(?=[^,:(]{2,40}:)|, (?:also )?(?:known as|called|abbreviated) )(?P<term>[^,:(]{2,40})(?<! to)(?=[,:])"
     r"|\((?:in short|short|also|or|a\.?k\.?a\.?)(?: known as| called| for)?:? (?P<alias>[^(),:]{2,40})\)",
     re.IGNORECASE,
 )
@@ -301,7 +301,7 @@ CONSTANT = re.compile(r"\b[A-Z]{5,}\b")
 _OPTION = re.compile(r"(?<!\S)--?[A-Za-z][\w-]*+")
 REFERENCE = re.compile(rf"{_OPTION.pattern}[^.:!?]{{0,60}}|{NAME_OF_CODE}(?:\(\))?")
 """A heading that is the name of what its section describes: `--fail-fast N`, `MAX_AGE`, `os.urandom()`."""
-LABEL = re.compile(r"(?P<term>[^:.\n]{2,60}):\s")
+LABEL = re.compile(r"(?P<term>[^:.\n]{2,60})(?<! to):\s")
 """A term in front of what explains it: "Coinsurance: the share that you pay", as glossaries and lists have it."""
 # `Rc<T>` is Rc.
 _TYPE_PARAMETER = re.compile(r"(?<=\w)<[A-Z](?:, ?[A-Z])*>")
@@ -447,7 +447,7 @@ def defines(subject: AbstractSet[str], text: str, source: str) -> float:
     label = LABEL.match(text)
     if label is not None and is_name_of(_ASIDE.sub(" ", label["term"]), subject):
         said = words(text[label.end() :])
-        if 2 * sum(map(str.isalpha, said)) > len(said):  # but not "udeb: libz 1 (>= 1:1.2)"
+        if len(said) > 1 and 2 * sum(map(str.isalpha, said)) > len(said):  # but not "udeb: libz 1 (>= 1:1.2)"
             return 0.7
     # Behind a colon, what has a name of several words: much else ends with a single one.
     told = (*_APPOSITION.finditer(text), *(_TOLD_BEHIND_COLON.finditer(text) if len(subject) > 1 else ()))

@@ -117,6 +117,7 @@ _NO_TAGLINE = re.compile(
 _PAGE_TITLE = re.compile(r"= *[^ =]")
 # In a table of contents or an index, dots lead to the number of a page: "4.11 Upstream location . . . . . 28".
 _LINE = re.compile(r"[^\n]+")
+_FIRST_LINE = re.compile(r"(?:\A|(?<=\n\n)|(?<=\n\r\n))[^\r\n]{3,}")
 _LEADERS = re.compile(r"(?: \.){4}|\.{5}")
 _TO_A_PAGE = re.compile(r"[ .](?:\d{1,3}|[ivxlc]{1,6})$")
 # What an item of a list is about: "Peer authentication, which …".
@@ -139,7 +140,7 @@ _SPEAKING_WORDS = 11
 _ONLY_INTRODUCES = re.compile(
     r"^here (?:is|are)\b"
     r"|\b(?:like (?:this|so)|this|these|that|those|following|follows|below|here|include[sd]?|including|such as|are|is"
-    r"|was|were|by|with|of|as|for|to|in|on|use|run|type|enter|steps?|examples?|commands?|output|error|code|contents?|ways?|things?)\W*$",
+    r"|was|were|by|with|of|as|for|to|in|on|either|use|run|type|enter|steps?|examples?|commands?|output|error|code|contents?|ways?|things?)\W*$",
     re.IGNORECASE,
 )
 _MIN_FIELDS = 3
@@ -281,7 +282,8 @@ class _Reader:
         if passage.markup is Markup.RST:
             content, self.items = read_rst(content)
         else:
-            self.items = _with_fields(content, split_sentences(_WIKI_HEADING.sub(_as_markdown, content)))
+            marked = _FIRST_LINE.sub(self._with_title_marked, _WIKI_HEADING.sub(_as_markdown, content))
+            self.items = _with_fields(content, split_sentences(marked))
             self.items = _with_taglines(content, self.items)
             if passage.markup is Markup.NONE:
                 items = _along_lines(content, self.items)
@@ -360,6 +362,10 @@ class _Reader:
             index = following
         if held is not None:
             yield held
+
+    def _with_title_marked(self, line: re.Match[str]) -> str:
+        """Return the first line of a paragraph with the mark of a heading, as long as before, if it is a title."""
+        return f"# {line[0][2:]}" if _is_title(line[0], self._titles) else line[0]
 
     def _before_code(self, index: int) -> Sentence | None:
         """Return the sentence that code at an index ends: "To leave, the command is", and below it `quit`."""
@@ -515,9 +521,8 @@ class _Reader:
             whole = _shown_list(intro, marks, [name[0] for name in names if name]) if all(names) else whole
             is_short = len(entries) <= MAX_NAMED_ITEMS
         else:
-            # One item with a colon before it is mostly the rest of a list that something else interrupts.
-            is_name = bool(intro) and numbers == [None] and len(words(texts[0])) < MIN_WORDS
-            is_short = is_name or 1 < len(entries) <= MAX_LIST_ITEMS
+            # A number before one item alone says that others are missing.
+            is_short = len(entries) <= MAX_LIST_ITEMS if len(entries) > 1 else bool(intro) and numbers == [None]
         if is_short and len(whole) <= MAX_LIST_CHARS:
             # What is quoted holds the numbers that are shown, so the first one too.
             first = ranges[0][0] - len(numbers[0][0]) if numbers[0] else items[0].start

@@ -14,6 +14,7 @@ from groundwire.answer.extractive.cues import (
     CONSTANT,
     INTRODUCED_AS_TERM,
     KINDS,
+    LABEL,
     REFERENCE,
     definition_match,
     has_amount,
@@ -85,6 +86,9 @@ class Scored:
         answer. What something is, another sentence may say better, and who, when or how many stands anywhere.
         """
         headed = min(1.0, max(0.0, (similarity - UNLIKE_HEADING) / (LIKE_HEADING - UNLIKE_HEADING)))
+        label = None if self.excerpt.is_whole else LABEL.match(self.excerpt.text)
+        if label is not None and is_name_of(label["term"], set(question.subject)):
+            headed = 1.0  # the entry of a glossary
         if is_negated(self.excerpt.heading) and not question.is_negated:
             headed = 0.0  # "Why not a compiler?" says nothing of why there is one
         opens = self.excerpt.opens and question.kind not in {QuestionKind.DEFINITION, *_FACT_KINDS}
@@ -324,7 +328,9 @@ def _definition(question: Question, excerpt: Excerpt, source: str, path: str, *,
     defined = 0.0 if is_code else definition_match(question, text, "" if question.is_set_off else source)
     if is_below_name:
         return max(defined, BELOW_ITS_NAME)
-    if len(question.subject) > 1 and set(question.subject) <= question.stems_of(path):
+    # "Normal: Normal mode is …", in a section on layer modes, says what that one is.
+    is_of_another = excerpt.kind is BlockKind.LIST_ITEM and LABEL.match(excerpt.text) is not None
+    if len(question.subject) > 1 and set(question.subject) <= question.stems_of(path) and not is_of_another:
         # "Partitioning refers to …", in a section on table partitioning.
         of_head = definition_match(replace(question, subject=question.subject[-1:]), excerpt.text, "")
         return max(defined, min(of_head, BELOW_ITS_NAME))

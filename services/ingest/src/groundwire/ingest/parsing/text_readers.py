@@ -30,6 +30,7 @@ from groundwire.ingest.parsing.source_text import (
     source_properties,
     without_blank_lines,
 )
+from groundwire.ingest.parsing.text_outline import text_outline
 from groundwire.kernel.document import DocumentFormat
 from groundwire.kernel.document_errors import EmptyDocumentError
 from groundwire.kernel.errors import FieldViolation
@@ -53,19 +54,6 @@ _VERBATIM = frozenset({"fence", "code_block", "html_block"})
 # What lies between is bounded by the next heading, so that the search is linear.
 _HTML_HEADING = re.compile(r"<h([1-6])\b[^<>]*+>((?:(?!</?h[1-6]\b).)*+)</h\1\s*+>", re.IGNORECASE | re.DOTALL)
 _LINE_ENDS = "\r\n\x1c\x1d\x1e\x85\u2028\u2029"
-_LINE = re.compile(r"[^\r\n]*+(?:\r\n?|\n|\Z)")
-_ORDINALS = (
-    "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|"
-    "eighteen|nineteen|twenty|first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|last"
-)
-_CHAPTER = re.compile(
-    r"(?=[A-Z])(?i:(?:(?P<above>book|part|volume|act)|chapter|letter|canto|stave|scene|section|appendix)\s+"
-    rf"(?:\d{{1,4}}|[ivxlcdm]{{1,8}}|[a-z]|(?:the )?(?:{_ORDINALS})))\b"
-    r"[.:)\u2013\u2014-]?(?:\s[\u2013\u2014-]?\s?[\"'\u2018\u201c(]?[A-Z0-9].{0,80}(?<![.,;]))?"
-    r"|(?:PROLOGUE|EPILOGUE|PREFACE|FOREWORD|INTRODUCTION|AFTERWORD|CONCLUSION"
-    r"|Prologue|Epilogue|Preface|Foreword|Introduction|Afterword|Conclusion)[.:]?"
-)
-_LINES_WITH_TITLE, _MAX_TITLE_CHARS = 2, 80
 # docutils reads vertical tabs and form feeds as spaces, where Python ends a line.
 _SPACE_FOR_DOCUTILS = {0x0B: " ", 0x0C: " "}
 _MAX_LEVEL = 6
@@ -223,42 +211,6 @@ def _values(entry: Sequence[str]) -> list[str]:
     # What is nested deeper fits into no field: the replacement character makes it one of the ignored values.
     stripped = (each.strip() if isinstance(each, str) else REPLACEMENT for each in texts)
     return [each for each in stripped if each]
-
-
-def text_outline(text: str) -> TextOutline:
-    """Return the chapters of a book in plain text: lines such as `CHAPTER IV` or `Part 2: The Sea` behind a blank line.
-
-    A title in the next line, or in capitals in the next paragraph, belongs to them. Books and parts are above chapters
-    where a text has both. A single heading may be anything, so there are none or several; those of a table of contents
-    have no text below and are left out.
-    """
-    paragraphs: list[list[tuple[int, int]]] = [[]]
-    for line in _LINE.finditer(text):
-        end = line.start() + len(line[0].rstrip())
-        if line[0].strip():
-            paragraphs[-1].append((line.start(), end))
-        elif paragraphs[-1]:
-            paragraphs.append([])
-    found: list[tuple[bool, int, int]] = []  # whether it is above chapters, and its range
-    for lines, following in zip(paragraphs, [*paragraphs[1:], []], strict=True):
-        heading = _CHAPTER.fullmatch(text[slice(*lines[0])].strip()) if lines else None
-        if heading is None:
-            continue
-        start, end = lines[0]
-        after = lines[1:] if len(lines) == _LINES_WITH_TITLE else following if len(lines) == len(following) == 1 else []
-        title = text[slice(*after[0])].strip() if after else ""
-        if title and len(title) <= _MAX_TITLE_CHARS and _CHAPTER.fullmatch(title) is None:
-            end = after[0][1] if title.isupper() or (after is not following and title[-1].isalnum()) else end
-        found.append((heading["above"] is not None, start, end))
-    kinds = {is_above for is_above, _, _ in found}
-    headings = []
-    for index, (is_above, start, end) in enumerate(found):
-        below = found[index + 1] if index + 1 < len(found) else (True, len(text), 0)
-        has_chapters = is_above and not below[0]
-        if has_chapters or text[end : below[1]].strip():
-            level = 1 if is_above or len(kinds) == 1 else 2
-            headings.append(Heading(level, on_one_line(text[start:end])[:MAX_HEADING_CHARS], start, end))
-    return TextOutline(tuple(headings) if len(headings) > 1 else ())
 
 
 def read_text(text: str) -> SourceText:

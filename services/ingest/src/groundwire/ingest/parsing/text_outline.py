@@ -1,0 +1,159 @@
+"""Finds the headings of plain text, which nothing but their form and place tells from other lines."""
+
+import re
+from collections.abc import Sequence
+
+from groundwire.ingest.chunking.cuts import Heading, TextOutline
+from groundwire.ingest.parsing.source_text import on_one_line
+from groundwire.kernel.sentences import MAX_HEADING_CHARS
+
+_Line = tuple[int, int]
+"""The code points of a line without the white space at its end."""
+
+_LINE = re.compile(r"[^\r\n]*+(?:\r\n?|\n|\Z)")
+_ORDINALS = (
+    "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|"
+    "eighteen|nineteen|twenty|first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|last"
+)
+_CHAPTER = re.compile(
+    r"(?=[A-Z])(?i:(?:(?P<above>book|part|volume|act)|chapter|letter|canto|stave|scene|section|appendix)\s+"
+    rf"(?:\d{{1,4}}|[ivxlcdm]{{1,8}}|[a-z]|(?:the )?(?:{_ORDINALS})))\b"
+    r"[.:)\u2013\u2014-]?(?:\s[\u2013\u2014-]?\s?[\"'\u2018\u201c(]?[A-Z0-9].{0,80}(?<![.,;]))?"
+    r"|(?:PROLOGUE|EPILOGUE|PREFACE|FOREWORD|INTRODUCTION|AFTERWORD|CONCLUSION"
+    r"|Prologue|Epilogue|Preface|Foreword|Introduction|Afterword|Conclusion)[.:]?"
+)
+_LINES_WITH_TITLE, _MAX_TITLE_CHARS = 2, 80
+_RULE = re.compile(r"([=\-~^*#+\"'`:._])\1{2,}")
+_SHORTER = 3
+"""An underline may be this many characters shorter than its title, and no more, so that it is no row of a table."""
+_NUMBERED = re.compile(
+    r"(?P<number>\d{1,2}(?:\.\d{1,2}){0,5})[.)]?[ \t]{1,8}"
+    r"(?!(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*[ .]+\d)"
+    r"[\"'\u201c(]?[A-Z][^\n]{0,78}(?<![.,;:!])"
+)
+_MOST_SKIPPED = 3
+_CAPITALS = re.compile(r"[A-Z][A-Z0-9 ,/&()-]{1,59}[A-Z0-9)]")
+_MAX_LEVEL = 6
+
+
+def text_outline(text: str) -> TextOutline:
+    """Return the headings of a plain text, by the first of these forms that it has several of.
+
+    Titles above a rule of one character repeated; chapters of a book, such as `CHAPTER IV`; numbered titles between
+    blank lines, which count on from 1; and titles in capitals above indented text, as manual pages have them. One alone
+    may be anything, so there are none or several.
+    """
+    paragraphs = _paragraphs(text)
+    for find in (_underlined, _chapters, _numbered, _capitals):
+        headings = find(text, paragraphs)
+        if len(headings) > 1:
+            return TextOutline(tuple(headings))
+    return TextOutline()
+
+
+def _paragraphs(text: str) -> list[list[_Line]]:
+    """Return the lines of each paragraph; the last paragraph may have none."""
+    paragraphs: list[list[_Line]] = [[]]
+    for line in _LINE.finditer(text):
+        end = line.start() + len(line[0].rstrip())
+        if line[0].strip():
+            paragraphs[-1].append((line.start(), end))
+        elif paragraphs[-1]:
+            paragraphs.append([])
+    return paragraphs
+
+
+def _heading(level: int, said: str, start: int, end: int) -> Heading:
+    return Heading(min(level, _MAX_LEVEL), on_one_line(said)[:MAX_HEADING_CHARS], start, end)
+
+
+def _underlined(text: str, paragraphs: Sequence[list[_Line]]) -> list[Heading]:
+    """Return the titles above a rule, maybe below one as well; the levels are the order in which rules first appear."""
+    headings = []
+    levels: dict[tuple[str, bool], int] = {}
+    for lines in paragraphs:
+        rules = [_RULE.fullmatch(text[slice(*line)].strip()) for line in lines[:3]]
+        title = 1 if rules and rules[0] else 0
+        below = rules[title + 1] if title + 1 < len(rules) else None
+        above = rules[0] if title else None
+        if below is None or rules[title] or (above and above[1] != below[1]):
+            continue
+        said = text[slice(*lines[title])].strip()
+        if len(said) - _SHORTER <= len(below[0]) and any(map(str.isalnum, said)):
+            level = levels.setdefault((below[1], above is not None), len(levels) + 1)
+            headings.append(_heading(level, said, lines[0][0], lines[title + 1][1]))
+    return headings
+
+
+def _chapters(text: str, paragraphs: Sequence[list[_Line]]) -> list[Heading]:
+    """Return the chapters of a book: lines such as `CHAPTER IV` or `Part 2: The Sea` behind a blank line.
+
+    A title in the next line, or in capitals in the next paragraph, belongs to them. Books and parts are above chapters
+    where a text has both. Those of a table of contents have no text below and are left out.
+    """
+    found: list[tuple[bool, int, int]] = []  # whether it is above chapters, and its range
+    for lines, following in zip(paragraphs, [*paragraphs[1:], []], strict=True):
+        heading = _CHAPTER.fullmatch(text[slice(*lines[0])].strip()) if lines else None
+        if heading is None:
+            continue
+        start, end = lines[0]
+        after = lines[1:] if len(lines) == _LINES_WITH_TITLE else following if len(lines) == len(following) == 1 else []
+        title = text[slice(*after[0])].strip() if after else ""
+        if title and len(title) <= _MAX_TITLE_CHARS and _CHAPTER.fullmatch(title) is None:
+            end = after[0][1] if title.isupper() or (after is not following and title[-1].isalnum()) else end
+        found.append((heading["above"] is not None, start, end))
+    kinds = {is_above for is_above, _, _ in found}
+    headings = []
+    for index, (is_above, start, end) in enumerate(found):
+        below = found[index + 1] if index + 1 < len(found) else (True, len(text), 0)
+        has_chapters = is_above and not below[0]
+        if has_chapters or text[end : below[1]].strip():
+            level = 1 if is_above or len(kinds) == 1 else 2
+            headings.append(_heading(level, text[start:end], start, end))
+    return headings
+
+
+def _numbered(text: str, paragraphs: Sequence[list[_Line]]) -> list[Heading]:
+    """Return the numbered titles between blank lines, such as `2.1 Limits`, as far as each counts on from the last one.
+
+    What a table of contents names has neither text nor sections below and is left out.
+    """
+    found = [
+        (tuple(map(int, title["number"].split("."))), *lines[0])
+        for lines in paragraphs
+        if len(lines) == 1 and (title := _NUMBERED.fullmatch(text[slice(*lines[0])])) is not None
+    ]
+    with_text: list[tuple[tuple[int, ...], int, int]] = []
+    below = len(text)
+    for number, start, end in reversed(found):
+        is_above = bool(with_text) and with_text[-1][1] == below and with_text[-1][0][: len(number)] == number
+        if is_above or text[end:below].strip():
+            with_text.append((number, start, end))
+        below = start
+    headings: list[Heading] = []
+    last: tuple[int, ...] = ()
+    for number, start, end in reversed(with_text):
+        if _counts_on(number, last):
+            headings.append(_heading(len(number), text[start:end], start, end))
+            last = number
+    return headings
+
+
+def _counts_on(number: tuple[int, ...], last: tuple[int, ...]) -> bool:
+    """Tell whether a section may follow another: 2.1 or 3 follows 2, and 4 if the title of 3 was not recognized."""
+    if not last:
+        return max(number) <= 1
+    if number[:-1] == last:
+        return number[-1] <= 1
+    depth = len(number) - 1
+    return number[:-1] == last[:depth] and depth < len(last) and 0 < number[-1] - last[depth] <= _MOST_SKIPPED
+
+
+def _capitals(text: str, paragraphs: Sequence[list[_Line]]) -> list[Heading]:
+    """Return the lines in capitals that indented text follows, such as `OPTIONS`."""
+    headings = []
+    for lines, following in zip(paragraphs, [*paragraphs[1:], []], strict=True):
+        below = [*lines[1:], *following][:1]
+        if lines and below and text[below[0][0]] in " \t" and _CAPITALS.fullmatch(text[slice(*lines[0])]):
+            headings.append(_heading(1, text[slice(*lines[0])], *lines[0]))
+    return headings
