@@ -800,6 +800,14 @@ def test_a_list_of_fields_is_read_field_by_field() -> None:
     assert [each.field_of for each in head][-1] == ":Title: Owls :Author: Ada Lovelace"
 
 
+@pytest.mark.parametrize("markup", [Markup.NONE, Markup.MARKDOWN])
+def test_code_without_a_fence_comes_with_what_introduces_it_and_nothing_goes_on_behind_it(markup: Markup) -> None:
+    content = "To wake all of the owls, do this:\n\n    owl wake --all\n\n<b>This</b> takes a while."
+    code, behind = _find(content, markup)
+    assert (code.kind, code.text) == (BlockKind.CODE, "To wake all of the owls, do this:\nowl wake --all")
+    assert "wake" not in behind.text
+
+
 def test_a_list_of_one_item_comes_with_what_introduces_it_and_one_of_a_step_does_not() -> None:
     assert _texts("Owls need the following packages:\n\n- mice\n\nThey are small.")[0] == (
         "Owls need the following packages:\n- mice"

@@ -198,6 +198,35 @@ def test_a_fence_that_stands_like_an_end_ends_code_that_began_before_the_text(
     assert _kinds(text) == kinds
 
 
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("Type this:\n\n  owl wake .\n  owl feed\n\n    # now\n\nThen wait.", "owl wake .\n  owl feed\n\n    # now"),
+        ("   Type this:\n\n     owl wake", "owl wake"),
+        ("1. Type this:\n\n     owl wake", "owl wake"),
+        ("Type this:\n\n\towl wake", None),
+        ("Type this:\n\n\t owl wake", "owl wake"),
+        ("   Type this:\n\n    owl wake", None),
+        ("1. Type this:\n\n    owl wake", None),
+        ("Type this.\n\n  owl wake", None),
+        ("Type this:\n  owl wake", None),
+        ("She said:\n\n  Wake the owl.", None),
+        ("Owls eat:\n\n  - mice\n  - voles", None),
+        ("# Owls eat:\n\n  mice", None),
+    ],
+)
+def test_code_without_a_fence_stands_further_right_below_a_colon(text: str, code: str | None) -> None:
+    found = [text[each.start : each.end] for each in split_sentences(text) if each.kind is BlockKind.CODE]
+    assert found == ([code] if code else [])
+
+
+def test_the_indent_of_code_is_the_one_that_was_written() -> None:
+    written = "Owls eat:\n\n<b>Mice</b> and voles"
+    text = "Owls eat:\n\n   Mice     and voles"
+    assert [each.kind for each in split_sentences(text)] == [BlockKind.PROSE, BlockKind.CODE]
+    assert [each.kind for each in split_sentences(text, written)] == [BlockKind.PROSE, BlockKind.PROSE]
+
+
 def test_a_longer_fence_is_not_closed_by_a_shorter_one() -> None:
     assert _kinds("````\n```\ncode\n```\n````\nProse.") == [BlockKind.CODE, BlockKind.PROSE]
 
@@ -253,6 +282,8 @@ ATTACKS: dict[str, Callable[[int], str]] = {
     "code spans with a stop": lambda n: "`a.` b. " * (n // 8),
     "a tag of white space": lambda n: "<a" + " " * n + ">x",
     "a rule that is none": lambda n: "- " * (n // 2) + "x",
+    "code below a colon": lambda n: "a:\n\n  b\n\n" * (n // 9),
+    "quotes below a colon": lambda n: "a:\n\n" + "  b.:\n\n" * (n // 9),
     "line ends behind a stop": lambda n: "a." + "\n" * n + "b",
 }
 

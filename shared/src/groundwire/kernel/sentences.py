@@ -53,20 +53,34 @@ _STARTS = (
     (BlockKind.TABLE, _TABLE),
     (BlockKind.LIST_ITEM, _LIST_ITEM),
 )
+_CODE_INDENT = 2
+_PARAGRAPH = re.compile(r"(?:[ \t]*\S[^\n]*(?:\n|\Z))+")
+_FULL_STOP = re.compile(r"[^\s./][.!?][\"')\u201d]*\s*\Z")
 _CONTINUED = frozenset({BlockKind.PROSE, BlockKind.LIST_ITEM})
 
 
-def split_blocks(text: str) -> list[Block]:
+def split_blocks(text: str, written: str = "") -> list[Block]:
     """Return the blocks of a text in order; blank lines belong to none.
 
-    The text may be a piece of a larger one, and begin inside a code fence.
+    The text may be a piece of a larger one, and begin inside a code fence. Spaces may stand in it for the tags of the
+    text as it was `written`, of the same length; it is by the indents there that code without a fence is known.
     """
+    written = written or text
     blocks: list[Block] = []
     fence = "`" if _begins_in_code([text[start:end] for start, end in _lines(text)]) else ""
     follows = False
     comment_end, last_close = 0, text.rfind("-->")
+    code_indent = 0  # of code without a fence
     for start, end in _lines(text):
         line = text[start:end]
+        if line.strip() and not fence and start >= comment_end:
+            is_code = code_indent > 0 and _indent(written[start:end]) >= code_indent
+            if not is_code:
+                code_indent = 0 if follows or not blocks else _code_indent(text, written, blocks[-1], start)
+            if code_indent:
+                _add(blocks, BlockKind.CODE, start, end, joins=is_code)
+                follows = True
+                continue
         # Inside a comment, or after an unclosed one, searching for an end again would only take time.
         if not fence and start >= comment_end and start < last_close and line.lstrip().startswith("<!--"):
             comment_end = max(end, text.find("-->", start))
@@ -86,6 +100,27 @@ def split_blocks(text: str) -> list[Block]:
             _add_line(blocks, text, start, end, follows=follows)
         follows = bool(line.strip())
     return blocks
+
+
+def _code_indent(text: str, written: str, above: Block, start: int) -> int:
+    """Return the indent of the code that begins below a block and a blank line, 0 where none does.
+
+    Code without a fence stands below a line that ends with a colon, further to the right than that; a quote ends with a
+    full stop. CommonMark asks for four columns, but plain text is content with two.
+    """
+    lead_in = written[above.start : above.end]
+    if above.kind not in _CONTINUED or not lead_in.rstrip().endswith(":"):
+        return 0
+    marker, paragraph = _MARKER.match(lead_in), _PARAGRAPH.match(written, start)
+    if marker is None or paragraph is None or _FULL_STOP.search(paragraph[0]):
+        return 0
+    line, indent = text[start : paragraph.end()].partition("\n")[0], _indent(paragraph[0])
+    is_something_else = any(pattern.match(line) for _, pattern in _STARTS)
+    return 0 if is_something_else or indent < marker.end() + _CODE_INDENT else indent
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip(" \t"))
 
 
 def _begins_in_code(lines: Sequence[str]) -> bool:
@@ -241,14 +276,15 @@ _QUOTED_LINE = re.compile(r"\s*\n[ \t]{0,3}(?:>[ \t]?)+")
 _EMPHASIS = ("***", "**", "__", "*", "_")
 
 
-def split_sentences(text: str) -> list[Sentence]:
+def split_sentences(text: str, written: str = "") -> list[Sentence]:
     """Return the sentences of a text in order; headings, tables, code and markup are one item each.
 
+    `written` is what `split_blocks` takes by that name.
     List and quote markers at the front and emphasis around a whole sentence are left outside the range;
     nothing inside a range is ever changed. Takes time linear in the length of the text, whatever it holds.
     """
     sentences: list[Sentence] = []
-    for block in split_blocks(text):
+    for block in split_blocks(text, written):
         if block.kind not in _SPLIT_KINDS:
             whole = _trimmed(text, block.start, block.end)
             sentences.append(Sentence(block.kind, *whole, begins_block=True, ends_block=True))

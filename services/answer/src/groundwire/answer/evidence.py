@@ -173,7 +173,7 @@ def section_at(passage: Passage, position: int) -> tuple[str, str]:
         return section, nearest
     is_markdown = passage.markup is Markup.MARKDOWN
     content = read_markdown(passage.content) if is_markdown else passage.content
-    for block in split_blocks(content):
+    for block in split_blocks(content, passage.content):
         if block.start > position:
             break
         # What `<summary>` names ends with its block, where no heading tells it.

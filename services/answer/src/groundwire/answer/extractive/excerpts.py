@@ -272,6 +272,7 @@ class _Reader:
             goes_on = gap > 1 and not ends_sentence(content) and passage.content[0].islower()
             content += ("\n" + " " * (gap - 1) if goes_on else "\n" * gap) + passage.content
         self.passage = passage = replace(run[0], content=content)
+        written = content
         # The titles of the sections of a PDF, which only the passages tell from other lines.
         titles = (each.section_heading for each in run if each.section_heading != each.title)
         self._titles = {tuple(words(title)) for title in titles} if passage.markup is Markup.NONE else set()
@@ -283,7 +284,7 @@ class _Reader:
             content, self.items = read_rst(content)
         else:
             marked = _FIRST_LINE.sub(self._with_title_marked, _WIKI_HEADING.sub(_as_markdown, content))
-            self.items = _with_fields(content, split_sentences(marked))
+            self.items = _with_fields(content, split_sentences(marked, written))
             self.items = _with_taglines(content, self.items)
             if passage.markup is Markup.NONE:
                 items = _along_lines(content, self.items)

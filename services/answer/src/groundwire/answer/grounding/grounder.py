@@ -227,7 +227,7 @@ def _sentences_of(passage: Passage) -> Iterator[_SourceSentence]:
         content, items = read_rst(content)
     else:
         content = read_markdown(content) if markup is Markup.MARKDOWN else content
-        items = split_sentences(content)
+        items = split_sentences(content, passage.content)
     for item in items:
         is_long = item.end - item.start > _MAX_SENTENCE_CHARS
         by_lines = item.kind is BlockKind.TABLE or (item.kind is BlockKind.CODE and is_long)
