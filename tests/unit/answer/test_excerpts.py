@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from groundwire.answer.evidence import Markup, Passage, section_at
-from groundwire.answer.extractive.excerpts import Excerpt, find_excerpts
+from groundwire.answer.extractive.excerpt import Excerpt
+from groundwire.answer.extractive.excerpts import find_excerpts
 from groundwire.kernel.sentences import BlockKind
 from tests.unit.answer.builders import make_passage
 
@@ -798,6 +799,30 @@ def test_a_list_of_fields_is_read_field_by_field() -> None:
     # The head of a document is more than a list: each field says something of that document.
     head = _find(":Title: Owls\n:Author: Ada Lovelace\n:Date: 2021-05-01\n", Markup.RST)
     assert [each.field_of for each in head][-1] == ":Title: Owls :Author: Ada Lovelace"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "Q: When do owls sleep?\nA: They sleep by day.\n\nQ: What do they eat?\nA: They eat mice.",
+        "**Question 1: When do owls sleep?**\n\nAnswer: They sleep by day.\n\nQ: What do they eat?\nA) They eat mice.",
+    ],
+)
+def test_questions_of_a_list_are_the_headings_of_their_answers(content: str) -> None:
+    assert [(each.text, each.heading, each.opens) for each in _find(content)] == [
+        ("They sleep by day.", "When do owls sleep?", True),
+        ("They eat mice.", "What do they eat?", True),
+    ]
+
+
+def test_other_questions_and_letters_are_no_list() -> None:
+    assert [(each.text, each.heading) for each in _find("When do they sleep?\nA: They sleep by day.")] == [
+        ("A: They sleep by day.", "Title 1")
+    ]
+    assert [(each.text, each.heading) for each in _find("Q: They sleep here.\n\nA: They sleep by day.")] == [
+        ("Q: They sleep here.", "Title 1"),
+        ("A: They sleep by day.", "Title 1"),
+    ]
 
 
 @pytest.mark.parametrize("markup", [Markup.NONE, Markup.MARKDOWN])

@@ -13,7 +13,8 @@ from groundwire.answer.extractive.cues import (
     is_announcement,
     kind_match,
 )
-from groundwire.answer.extractive.excerpts import Excerpt, find_excerpts
+from groundwire.answer.extractive.excerpt import Excerpt
+from groundwire.answer.extractive.excerpts import find_excerpts
 from groundwire.answer.extractive.generator import candidates
 from groundwire.answer.extractive.scoring import (
     Scored,

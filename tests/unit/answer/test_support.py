@@ -18,6 +18,7 @@ from groundwire.answer.extractive.scoring import (
 from groundwire.answer.extractive.selection import (
     select_excerpts,
 )
+from groundwire.answer.extractive.weights import RANKING
 from groundwire.answer.question import read_question
 from tests.unit.answer.builders import make_passage, make_scored
 
@@ -339,6 +340,31 @@ def test_a_heading_supports_as_far_as_the_words_of_the_question_are_met() -> Non
     assert headed("How do foxes eat mice?") == 1.0
     assert 0.5 < headed("How do foxes drive?") < 1.0
     assert headed("How do I drive?") == 0.5
+
+
+def test_a_heading_that_asks_for_a_fact_itself_has_the_answer_below() -> None:
+    question = read_question("Where is the nest of the owls?")
+    headings = ("Where is the nest of old owls?", "Where is the nest?", "The nest of the owls")
+    for heading, is_asked in zip(headings, (True, False, False), strict=True):
+        (item,) = make_scored(question.text, f"# {heading}\n\nIn the old school.")
+        headed = item.below_heading(question, 1.0)
+        assert (headed.score - item.score > RANKING.headed) is is_asked, heading
+        assert (Support(question, [headed]).parts(headed)["headed"] > 0) is is_asked, heading
+
+
+@pytest.mark.parametrize(
+    ("question", "row", "is_answer"),
+    [
+        ("How many owls are there?", "Owl | Barn | 14", True),
+        ("How many owls are there?", "Owl | Barn | few", False),
+        ("How many owls are there in the wood?", "Owl | Barn | 14", False),
+        ("What is the place of the owl?", "Owl | Barn | 14", True),
+        ("What is the age of the owl?", "Owl | Barn | 14", False),
+    ],
+)
+def test_a_row_answers_what_is_asked_of_what_it_names(question: str, row: str, is_answer: bool) -> None:
+    content = f"| Bird | Place | Count |\n|---|---|---|\n| {row} |"
+    assert _parts(question, content)["asked_field"] == float(is_answer)
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,15 @@ def test_numbered_titles_are_headings_as_far_as_they_count_on() -> None:
     assert text_outline(contents + body).headings[0].start == len(contents)
 
 
+def test_a_short_numbered_title_may_have_its_text_in_the_next_line() -> None:
+    text = (
+        "1. Budget\nThe treasurer presented the budget.\n\n2. Roof\n\nIt leaks.\n\n"
+        "3. A title that is longer than titles mostly are here\nThe text goes on below it.\n\n"
+        "3. Wake the owls and the mice\nof the old barn in the north.\n\n3. End\nGo on.\n"
+    )
+    assert found(text) == [(1, "1. Budget"), (1, "2. Roof")]
+
+
 def test_capitals_above_indented_text_are_headings() -> None:
     text = (
         "OWL(1)\n\nNAME\n       owl - watch mice\n\nSEE ALSO\n\n       mouse(1)\n\n"

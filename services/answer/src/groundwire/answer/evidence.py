@@ -14,10 +14,15 @@ _FRONT_PAGES = frozenset({"readme", "index"})
 
 
 class Markup(StrEnum):
-    """The markup of a canonical text; with BLOCKS, only headings, lists, tables and code are those of Markdown."""
+    """The markup of a canonical text.
+
+    With BLOCKS, only headings, lists, tables and code are those of Markdown; with RECORDS, each paragraph is a record
+    of `name: value` lines.
+    """
 
     NONE = "none"
     BLOCKS = "blocks"
+    RECORDS = "records"
     MARKDOWN = "markdown"
     RST = "rst"
 

@@ -52,7 +52,7 @@ def plain_text(text: str, markup: Markup) -> str:
 
     Takes time linear in the length of the text.
     """
-    if markup in {Markup.NONE, Markup.BLOCKS}:
+    if markup in {Markup.NONE, Markup.BLOCKS, Markup.RECORDS}:
         text = _REFERENCE_ABOVE.sub("", _REFERENCE_NUMBER.sub("", _HYPHENATED.sub("", text)))
         return " ".join(text.split())
     text = _QUOTE_MARKS.sub("\n", text)

@@ -74,6 +74,8 @@ _MARKUPS = {
     # As ingest extracts them.
     document_format_pb2.DOCUMENT_FORMAT_HTML: Markup.BLOCKS,
     document_format_pb2.DOCUMENT_FORMAT_DOCX: Markup.BLOCKS,
+    document_format_pb2.DOCUMENT_FORMAT_CSV: Markup.RECORDS,
+    document_format_pb2.DOCUMENT_FORMAT_JSONL: Markup.RECORDS,
 }
 
 

@@ -2,80 +2,30 @@
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from itertools import dropwhile, pairwise
 from textwrap import dedent
-from typing import TypeAlias
 
 from groundwire.answer.evidence import Markup, Passage
 from groundwire.answer.extractive.cues import LABEL, REFERENCE
+from groundwire.answer.extractive.excerpt import MAX_CHARS, MIN_WORDS, Excerpt, Quoted
+from groundwire.answer.extractive.records import record_excerpts
 from groundwire.answer.extractive.weights import LABEL_WORDS
 from groundwire.answer.plain_text import TABLE_RULE, ends_sentence, plain_text, row_cells, row_text
-from groundwire.answer.question import exact_words, keywords
 from groundwire.answer.summaries import without_hearsay
 from groundwire.kernel.markdown import read_markdown
 from groundwire.kernel.records import SOURCE_PREFIX
 from groundwire.kernel.restructured_text import read_rst
 from groundwire.kernel.sentences import QUESTION_MARKS, BlockKind, Sentence, heading_text, split_sentences
-from groundwire.kernel.words import content_stems, words
+from groundwire.kernel.words import words
 
-MIN_WORDS = 3
-MAX_CHARS = 700
 MAX_ITEM_CHARS = 300
 """Length up to which an item that explains a term is quoted whole."""
 MAX_CODE_CHARS = 900
-"""Shorter ones are labels, longer ones are no sentences."""
 MAX_LIST_ITEMS = 12
 MAX_LIST_CHARS = 1200
 """Of longer lists only the names of the items are quoted, and only where something introduces them."""
 MAX_NAMED_ITEMS = 30
-
-
-Quoted: TypeAlias = tuple[Passage, int, int]
-"""A passage, and a range of its content."""
-
-
-@dataclass(frozen=True)
-class Excerpt:
-    """A part of a text that can be quoted, shown as `text`: `content[start:end]` of the passage that it begins in.
-
-    Where it goes on in the next chunks, `end` lies behind the end of the passage, and `rest` has the ranges there.
-    `text` is plain: without marks, on one line unless it is code or a list. `about` is what a reader has before the
-    eyes when reading it there: the heading above, the lead-in of a list, the sentence that it goes on from.
-    `field_of` says what a field of the head of a document is about, empty for all else: its first fields. `tagline_of`
-    names what a README is about where this is its tagline: "Fast, minimalist web framework".
-    `heading` is the nearest one above. `opens` tells the first of a section, which most often says what it is about.
-    `place` counts the excerpts that can be read one after the other. `header` is where the header of a table row
-    stands, or the term that an item explains in more than this sentence. `is_whole` tells a whole list or the first
-    column of a table from one item of it, `is_joined` a sentence that comes with the one before. `leans` says that it
-    opens with something that only text before it explains, which is not part of the excerpt.
-    """
-
-    passage: Passage
-    kind: BlockKind
-    start: int
-    end: int
-    text: str
-    about: str
-    field_of: str = ""
-    tagline_of: str = ""
-    heading: str = ""
-    opens: bool = False
-    place: int = 0
-    header: tuple[Quoted, ...] = ()
-    is_whole: bool = False
-    is_joined: bool = False
-    leans: bool = False
-    rest: tuple[Quoted, ...] = ()
-
-    @cached_property
-    def stems(self) -> frozenset[str]:
-        """Return the stems of its words that carry meaning, with those that name what a field or tagline is about."""
-        said = f"{self.field_of} {self.tagline_of} {self.text}"
-        source = self.passage.content[self.start : self.end]
-        # A sign may be quoted in the source alone, and be written as `&gt;` there.
-        return frozenset((*content_stems(said), *exact_words(f"{said}\n{source}"), *keywords(source)))
 
 
 _NUMBERED = re.compile(r"(?<!\d)(\d+)[.)][ \t]*+\Z")
@@ -128,6 +78,9 @@ _RUN_IN = re.compile(r"^(?P<term>[^.:;,()]{2,60}?) (?=(?:An?|The|Any|One) [a-z])
 _FIELD = re.compile(
     r"^:?[A-Z][\w-]{1,30}(?: [a-z][\w-]{1,20}){0,2}:[ \t]++\S[^\r\n]*+(?:\r?\n[ \t]++[^\s:][^\r\n]*+)*+", re.MULTILINE
 )
+# Of lists of questions: "Q: May I?" and "A: You may."
+_ASKED = re.compile(r"(?:Q(?:uestion)?|Frage)\s?\d{0,3}[.:)]\s+")
+_REPLIED = re.compile(r"(?:A(?:nswer)?|Antwort)\s?\d{0,3}[.:)]\s+")
 # A list of fields: `:Exit code 5: No tests were collected`.
 _RST_FIELD = re.compile(r"^[ \t]*+:[^:\n]{1,60}:[ \t]++\S[^\n]*+(?:\n(?![ \t]*+:)[^\n]++)*+", re.MULTILINE)
 # Nothing ends with these words, not even what ends without a full stop.
@@ -204,7 +157,9 @@ def find_excerpts(passages: Sequence[Passage]) -> list[Excerpt]:
     excerpts: dict[tuple[str, int, int, int], Excerpt] = {}
     place = 0
     for run in _runs(passages):
-        for found in _Reader(run).excerpts():
+        passage = _joined(run)
+        read = record_excerpts(passage) if passage.markup is Markup.RECORDS else _Reader(run, passage).excerpts()
+        for found in read:
             excerpt = replace(_in_chunks(found, run), place=place)
             span = excerpt.passage.span
             key = excerpt.passage.document_id, excerpt.passage.generation
@@ -229,6 +184,17 @@ def _runs(passages: Sequence[Passage]) -> list[list[Passage]]:
             runs.append([passage])
     ranks = {each.chunk_id: place for place, each in enumerate(passages)}
     return sorted(runs, key=lambda run: min(ranks[each.chunk_id] for each in run))
+
+
+def _joined(run: Sequence[Passage]) -> Passage:
+    """Return the first passage of a run with the text of all of them."""
+    content = ""
+    for passage in run:
+        gap = passage.span.start - run[0].span.start - len(content)
+        # White space between chunks is a break of lines or of blocks, unless a sentence goes on behind it.
+        goes_on = gap > 1 and not ends_sentence(content) and passage.content[0].islower()
+        content += ("\n" + " " * (gap - 1) if goes_on else "\n" * gap) + passage.content
+    return replace(run[0], content=content)
 
 
 def _in_chunks(found: Excerpt, run: Sequence[Passage]) -> Excerpt:
@@ -262,17 +228,10 @@ def _shown_list(intro: str, marks: Sequence[str], items: Sequence[str]) -> str:
 
 
 class _Reader:
-    """Reads the text of a run of chunks from top to bottom."""
+    """Reads the text of a run of chunks, joined in one passage, from top to bottom."""
 
-    def __init__(self, run: Sequence[Passage]) -> None:
-        content = ""
-        for passage in run:
-            gap = passage.span.start - run[0].span.start - len(content)
-            # White space between chunks is a break of lines or of blocks, unless a sentence goes on behind it.
-            goes_on = gap > 1 and not ends_sentence(content) and passage.content[0].islower()
-            content += ("\n" + " " * (gap - 1) if goes_on else "\n" * gap) + passage.content
-        self.passage = passage = replace(run[0], content=content)
-        written = content
+    def __init__(self, run: Sequence[Passage], passage: Passage) -> None:
+        self.passage, content = passage, passage.content
         # The titles of the sections of a PDF, which only the passages tell from other lines.
         titles = (each.section_heading for each in run if each.section_heading != each.title)
         self._titles = {tuple(words(title)) for title in titles} if passage.markup is Markup.NONE else set()
@@ -284,7 +243,7 @@ class _Reader:
             content, self.items = read_rst(content)
         else:
             marked = _FIRST_LINE.sub(self._with_title_marked, _WIKI_HEADING.sub(_as_markdown, content))
-            self.items = _with_fields(content, split_sentences(marked, written))
+            self.items = _with_fields(content, split_sentences(marked, passage.content))
             self.items = _with_taglines(content, self.items)
             if passage.markup is Markup.NONE:
                 items = _along_lines(content, self.items)
@@ -294,6 +253,7 @@ class _Reader:
                     else each
                     for each in items
                 ]
+        self.items = _with_questions(content, self.items)
         self._is_record = passage.source_uri.startswith(SOURCE_PREFIX)
         if self._is_record:
             # What the assistant said, as a summary has it, is no source for what it says.
@@ -382,7 +342,7 @@ class _Reader:
         heading = " ".join(filter(_WORD.search, lines)).strip()
         # The title of a page in a dump names its subject only, not what its first section is about.
         is_title = _PAGE_TITLE.match(heading) is not None
-        heading = "" if is_title else heading.strip("#= ")
+        heading = "" if is_title else _ASKED.sub("", heading.strip("#= "), count=1)
         is_markdown = self.passage.markup is Markup.MARKDOWN
         self._heading = heading_text(heading) if is_markdown else plain_text(heading, self.passage.markup)
         numbers = _HEADING_NUMBER if self.passage.markup is Markup.NONE else _SECTION_NUMBER
@@ -680,6 +640,21 @@ def _with_fields(content: str, items: Sequence[Sentence]) -> list[Sentence]:
         merged += [] if item is None else [item]
         run = []
     return merged
+
+
+def _with_questions(content: str, items: Sequence[Sentence]) -> list[Sentence]:
+    """Return the sentences with questions such as "Q: May I?" as headings, and the answers without their "A:"."""
+    asked: list[Sentence] = []
+    for item in items:
+        is_question = item.kind is BlockKind.PROSE and item.begins_block and _ASKED.match(content, item.start, item.end)
+        reply = _REPLIED.match(content, item.start, item.end) if asked and asked[-1].kind is BlockKind.HEADING else None
+        if is_question and content[item.start : item.end].endswith(QUESTION_MARKS):
+            asked.append(replace(item, kind=BlockKind.HEADING))
+        elif reply is not None and reply.end() < item.end:
+            asked.append(replace(item, start=reply.end(), begins_block=True))
+        else:
+            asked.append(item)
+    return asked
 
 
 def _with_taglines(content: str, items: Sequence[Sentence]) -> list[Sentence]:

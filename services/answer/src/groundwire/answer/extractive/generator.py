@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from groundwire.answer.evidence import Closest, Passage, Source, Statement
 from groundwire.answer.extractive.cues import sets_off
-from groundwire.answer.extractive.excerpts import Excerpt, find_excerpts
+from groundwire.answer.extractive.excerpt import Excerpt
+from groundwire.answer.extractive.excerpts import find_excerpts
 from groundwire.answer.extractive.scoring import (
     Scored,
     Support,

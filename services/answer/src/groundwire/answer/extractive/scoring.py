@@ -28,7 +28,7 @@ from groundwire.answer.extractive.cues import (
     says_who_or_when_written,
     undoes,
 )
-from groundwire.answer.extractive.excerpts import MIN_WORDS, Excerpt
+from groundwire.answer.extractive.excerpt import MIN_WORDS, Excerpt
 from groundwire.answer.extractive.weights import (
     ASKED_FOR,
     COMPARED_BY_DATE,
@@ -54,7 +54,7 @@ from groundwire.answer.question import (
 from groundwire.kernel.contradictions import contradiction
 from groundwire.kernel.facts import FactKind, lacking, read
 from groundwire.kernel.records import SOURCE_PREFIX
-from groundwire.kernel.sentences import BlockKind
+from groundwire.kernel.sentences import QUESTION_MARKS, BlockKind
 from groundwire.kernel.words import NEGATION, content_stems, stem, words
 
 
@@ -91,7 +91,8 @@ class Scored:
             headed = 1.0  # the entry of a glossary
         if is_negated(self.excerpt.heading) and not question.is_negated:
             headed = 0.0  # "Why not a compiler?" says nothing of why there is one
-        opens = self.excerpt.opens and question.kind not in {QuestionKind.DEFINITION, *_FACT_KINDS}
+        leads = question.kind is not QuestionKind.DEFINITION and _heads_answers(question, self.excerpt.heading)
+        opens = self.excerpt.opens and leads
         return replace(self, headed=headed, score=self.score + headed * (RANKING.headed + RANKING.opens * opens))
 
     def order(self) -> tuple[float, int, int, int]:
@@ -129,6 +130,16 @@ _SHOWN_BY_WORDS = frozenset({QuestionKind.EXAMPLE, QuestionKind.COMPARISON})
 _NAMED_KINDS = frozenset({QuestionKind.PERSON, QuestionKind.PLACE, QuestionKind.TIME})
 _ASKS_WHAT_IS_SO = frozenset({QuestionKind.ENUMERATION, QuestionKind.OTHER})
 _FACT_KINDS = _NAMED_KINDS | {QuestionKind.QUANTITY}
+
+
+def _heads_answers(question: Question, heading: str) -> bool:
+    """Tell whether what stands below a heading like the question answers it.
+
+    A heading that names somebody does not say who founded what, nor one on hash maps how long one lives, unless it asks
+    for that itself.
+    """
+    asks = heading.endswith(QUESTION_MARKS) and set(question.stems) <= question.stems_of(heading)
+    return question.kind not in _FACT_KINDS or asks
 
 
 def resemble(one: Excerpt, other: Excerpt) -> bool:
@@ -414,6 +425,12 @@ def _has_asked_cell(question: Question, row: str) -> bool:
     return 0 < len(asked) < len(question.stems) and any(asked <= set(column) for column in columns)
 
 
+def _answers_as_row(question: Question, row: str) -> bool:
+    """Tell whether a row is about what the question names and has something of the kind, or the column, asked for."""
+    is_named = set(question.stems) <= set(content_stems(row.partition(": ")[0]))
+    return _has_asked_cell(question, row) or (is_named and kind_match(question, row) > 0)
+
+
 def _has_number(text: str, number: str) -> bool:
     """Tell whether a text has a number: "Python 3.0" has that of "Python 3"."""
     return any(each == number or each.startswith(f"{number}.") for each in _DIGITS.findall(text))
@@ -582,8 +599,7 @@ class Support:
             "relevance": question.scale.of(passage.relevance),
             "coverage_around": coverage,
             "named": coverage * bool(_named_as(question, passage)),
-            # A heading that names somebody does not say who founded what, nor one on hash maps how long one lives.
-            "headed": item.headed * (0.5 + 0.5 * coverage) * (question.kind not in _FACT_KINDS),
+            "headed": item.headed * (0.5 + 0.5 * coverage) * _heads_answers(question, item.excerpt.heading),
             "identified": float(has_identifiers and bool(self._constants or self._exact)),
             "own": float(coverage == 1.0 and _is_own(question, item.excerpt)),
             "defines": float(bool(question.subject) and item.definition >= INTRODUCED_AS_TERM),
@@ -599,6 +615,13 @@ class Support:
             "missing_reason": float(lacks_kind and question.kind is QuestionKind.REASON),
             "missing_asked": float(bool(self._asked_for) and self._asked_for.isdisjoint(said_around)),
             "missing_step": float(lacks_kind and question.kind is QuestionKind.PROCEDURE and is_prose),
-            "asked_field": float(bool(field_of) and item.coverage == 1.0 and answers_as_field(question, item.excerpt)),
+            "asked_field": float(
+                item.coverage == 1.0
+                and (
+                    answers_as_field(question, item.excerpt)
+                    if field_of
+                    else item.excerpt.kind is BlockKind.TABLE and _answers_as_row(question, text)
+                )
+            ),
             "lead": min(MAX_LEAD, item.score - max(rivals, default=item.score)),
         }

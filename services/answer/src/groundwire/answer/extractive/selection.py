@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from groundwire.answer.extractive.cues import INTRODUCED_AS_TERM, defines, is_announcement, kind_match
-from groundwire.answer.extractive.excerpts import Excerpt
+from groundwire.answer.extractive.excerpt import Excerpt
 from groundwire.answer.extractive.scoring import Scored, covered, resemble
 from groundwire.answer.extractive.weights import (
     CODE_DROP,

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from groundwire.answer.extractive.excerpts import Excerpt
+from groundwire.answer.extractive.excerpt import Excerpt
 from groundwire.answer.extractive.scoring import Scored, score_excerpts
 from groundwire.answer.extractive.weights import ESTIMATE, MAX_BEHIND, MAX_EMBEDDED, TESTED_PASSAGES
 from groundwire.answer.question import Question

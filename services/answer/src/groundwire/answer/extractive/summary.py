@@ -5,7 +5,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from groundwire.answer.evidence import Passage
-from groundwire.answer.extractive.excerpts import Excerpt, find_excerpts
+from groundwire.answer.extractive.excerpt import Excerpt
+from groundwire.answer.extractive.excerpts import find_excerpts
 from groundwire.answer.extractive.weights import SUMMARY_EXCERPTS
 from groundwire.kernel.sentences import BlockKind
 from groundwire.kernel.words import content_stems

@@ -31,6 +31,9 @@ _NUMBERED = re.compile(
     r"(?!(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*[ .]+\d)"
     r"[\"'\u201c(]?[A-Z][^\n]{0,78}(?<![.,;:!])"
 )
+_SHORT_TITLE = 50
+# A longer line, or one that begins otherwise, is the rest of an item of a list.
+_TEXT = re.compile(r"[ \t]*[A-Z\"'\u201c(](?!\d)[^\n]{20}")
 _MOST_SKIPPED = 3
 _CAPITALS = re.compile(r"[A-Z][A-Z0-9 ,/&()-]{1,59}[A-Z0-9)]")
 _MAX_LEVEL = 6
@@ -114,14 +117,17 @@ def _chapters(text: str, paragraphs: Sequence[list[_Line]]) -> list[Heading]:
 
 
 def _numbered(text: str, paragraphs: Sequence[list[_Line]]) -> list[Heading]:
-    """Return the numbered titles between blank lines, such as `2.1 Limits`, as far as each counts on from the last one.
+    """Return the numbered titles behind blank lines, such as `2.1 Limits`, as far as each counts on from the last one.
 
-    What a table of contents names has neither text nor sections below and is left out.
+    A short one may have its text in the next line. What a table of contents names has neither text nor sections below
+    and is left out.
     """
     found = [
         (tuple(map(int, title["number"].split("."))), *lines[0])
         for lines in paragraphs
-        if len(lines) == 1 and (title := _NUMBERED.fullmatch(text[slice(*lines[0])])) is not None
+        if lines
+        and (title := _NUMBERED.fullmatch(text[slice(*lines[0])])) is not None
+        and (len(lines) == 1 or (len(title[0]) <= _SHORT_TITLE and _TEXT.match(text, *lines[1])))
     ]
     with_text: list[tuple[tuple[int, ...], int, int]] = []
     below = len(text)
