@@ -79,7 +79,7 @@ _FIELD = re.compile(
     r"^:?[A-Z][\w-]{1,30}(?: [a-z][\w-]{1,20}){0,2}:[ \t]++\S[^\r\n]*+(?:\r?\n[ \t]++[^\s:][^\r\n]*+)*+", re.MULTILINE
 )
 # Of lists of questions: "Q: May I?" and "A: You may."
-_ASKED = re.compile(r"(?:Q(?:uestion)?|Frage)\s?\d{0,3}[.:)]\s+")
+_ASKED = re.compile(r"(?:Q|Question|Frage)\s?\d{0,3}[.:)]\s+")
 _REPLIED = re.compile(r"(?:A(?:nswer)?|Antwort)\s?\d{0,3}[.:)]\s+")
 # A list of fields: `:Exit code 5: No tests were collected`.
 _RST_FIELD = re.compile(r"^[ \t]*+:[^:\n]{1,60}:[ \t]++\S[^\n]*+(?:\n(?![ \t]*+:)[^\n]++)*+", re.MULTILINE)
