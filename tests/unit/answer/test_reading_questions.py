@@ -91,6 +91,8 @@ def test_what_asks_for_a_comparison_is_no_word_that_it_must_have(question: str) 
         ("What is the copay?", False),
         ("What is a copay of the plan?", False),
         ("What is our copay?", False),
+        ("What is Ada's copay?", False),
+        ("What are the members' copays?", False),
         ("What does a copay do?", False),
         ("Why is there a copay?", False),
     ],

@@ -352,6 +352,19 @@ def test_a_heading_that_asks_for_a_fact_itself_has_the_answer_below() -> None:
         assert (Support(question, [headed]).parts(headed)["headed"] > 0) is is_asked, heading
 
 
+def test_steps_are_headed_by_a_chapter_that_the_question_names() -> None:
+    content = "# Owl soup\n\nTakes an hour.\n\n## Preparation\n\n1. Wash the mice.\n2. Boil all of it.\n"
+
+    def headed(question: str) -> list[float]:
+        (passage,) = find_excerpts([make_passage(content, chapter="Owl soup")])[-1:]
+        items = score_excerpts(read_question(question), [passage], [0.5])
+        return [Support(read_question(question), items).parts(each)["headed"] for each in items]
+
+    assert headed("How do I make owl soup?") == [1.0]
+    assert headed("How do I make owls?") == [0.0]
+    assert headed("What is owl soup?") == [0.0]
+
+
 @pytest.mark.parametrize(
     ("question", "row", "is_answer"),
     [
@@ -359,6 +372,7 @@ def test_a_heading_that_asks_for_a_fact_itself_has_the_answer_below() -> None:
         ("How many owls are there?", "Owl | Barn | few", False),
         ("How many owls are there in the wood?", "Owl | Barn | 14", False),
         ("What is the place of the owl?", "Owl | Barn | 14", True),
+        ("How many birds live in the red barn?", "Owl | Red barn where birds live | 14", True),
         ("What is the age of the owl?", "Owl | Barn | 14", False),
     ],
 )

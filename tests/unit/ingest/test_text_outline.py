@@ -89,7 +89,9 @@ def test_without_parts_chapters_are_at_the_top() -> None:
 def test_titles_above_a_rule_are_headings_of_the_level_of_its_character(line_end: str) -> None:
     text = (
         "========\nThe Owls\n========\n\nAll of them.\n\nFood\n====\n\nMice.\n\nBy night\n--------\nVoles.\n\n"
-        "Sleep\n=====\n\nName | Age\n---- | ---\nAda | 3\n\n----\n\nNest\n-------------\n\n====\nNot this\n----\n\n"
+        "Sleep\n=====\n\n"
+        "Name    Age\n-----------\nAda     3\n\nName | Age\n---- | ---\nAda | 3\n\n----\n\n"
+        "Nest\n-------------\n\n====\nNot this\n----\n\n"
         "A longer line than the rule below\n---\n"
     ).replace("\n", line_end)
     assert found(text) == [(1, "The Owls"), (2, "Food"), (3, "By night"), (2, "Sleep"), (3, "Nest")]

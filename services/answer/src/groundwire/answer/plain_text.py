@@ -90,6 +90,8 @@ def _raised(match: re.Match[str]) -> str:
     return f"^{text}" if text.isalnum() else f"^({text})"
 
 
+GAP = re.compile(r"[ \t]{3,}+")
+"""What separates cells in a text without markup; prose that is set to full lines has two spaces in places."""
 TABLE_RULE = re.compile(r"[\s|:+=-]*")
 _CELL_BORDER = re.compile(r"(?<!\\)\|")
 # Columns of a table whose rows read well from left to right.
@@ -99,7 +101,9 @@ _CLOSING = "\"')]\u201d\u2019"
 
 
 def row_cells(row: str, markup: Markup) -> list[str]:
-    """Return the cells of a table row as plain text."""
+    """Return the cells of a table row as plain text; without bars, they stand three or more spaces apart."""
+    if markup is Markup.NONE and "|" not in row:
+        return [plain_text(cell, markup) for cell in GAP.split(row.strip())]
     inner = row.strip().removeprefix("|").removesuffix("|")
     return [plain_text(cell.replace("\\|", "|"), markup) for cell in _CELL_BORDER.split(inner)]
 

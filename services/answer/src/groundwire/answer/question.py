@@ -171,6 +171,7 @@ _SUBJECT = re.compile(
 _TERM = re.compile(
     r"^\W*(?:what(?:'s|\u2019s| is| are)|define) (?:an? )?"
     r"(?!(?:the|not|my|your|our|his|her|its|their|this|that|these|those|there|it|wrong|new)\b)"
+    r"(?![^?]*s['\u2019] |[^?]*['\u2019]s )"  # the phone number that somebody has
     r"(?:(?!(?:of|for|by|in|on|at|to|about|with|from|known|used|called|needed)\b)[^\s?.,;]++ ?+){1,4}\W*$",
     re.IGNORECASE,
 )

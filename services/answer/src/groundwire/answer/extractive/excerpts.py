@@ -11,7 +11,7 @@ from groundwire.answer.extractive.cues import LABEL, REFERENCE
 from groundwire.answer.extractive.excerpt import MAX_CHARS, MIN_WORDS, Excerpt, Quoted
 from groundwire.answer.extractive.records import record_excerpts
 from groundwire.answer.extractive.weights import LABEL_WORDS
-from groundwire.answer.plain_text import TABLE_RULE, ends_sentence, plain_text, row_cells, row_text
+from groundwire.answer.plain_text import GAP, TABLE_RULE, ends_sentence, plain_text, row_cells, row_text
 from groundwire.answer.summaries import without_hearsay
 from groundwire.kernel.markdown import read_markdown
 from groundwire.kernel.records import SOURCE_PREFIX
@@ -78,6 +78,8 @@ _RUN_IN = re.compile(r"^(?P<term>[^.:;,()]{2,60}?) (?=(?:An?|The|Any|One) [a-z])
 _FIELD = re.compile(
     r"^:?[A-Z][\w-]{1,30}(?: [a-z][\w-]{1,20}){0,2}:[ \t]++\S[^\r\n]*+(?:\r?\n[ \t]++[^\s:][^\r\n]*+)*+", re.MULTILINE
 )
+_RULE = re.compile(r"[-=+|][-=+| \t]+")
+_LEAST_ROWS, _LEAST_GAPS = 2, 2
 # Of lists of questions: "Q: May I?" and "A: You may."
 _ASKED = re.compile(r"(?:Q|Question|Frage)\s?\d{0,3}[.:)]\s+")
 _REPLIED = re.compile(r"(?:A(?:nswer)?|Antwort)\s?\d{0,3}[.:)]\s+")
@@ -158,8 +160,9 @@ def find_excerpts(passages: Sequence[Passage]) -> list[Excerpt]:
     place = 0
     for run in _runs(passages):
         passage = _joined(run)
-        read = record_excerpts(passage) if passage.markup is Markup.RECORDS else _Reader(run, passage).excerpts()
-        for found in read:
+        is_records = passage.markup is Markup.RECORDS
+        text = (passage, 0, len(passage.content))
+        for found in record_excerpts(*text) if is_records else _Reader(run, passage).excerpts():
             excerpt = replace(_in_chunks(found, run), place=place)
             span = excerpt.passage.span
             key = excerpt.passage.document_id, excerpt.passage.generation
@@ -243,6 +246,8 @@ class _Reader:
             content, self.items = read_rst(content)
         else:
             marked = _FIRST_LINE.sub(self._with_title_marked, _WIKI_HEADING.sub(_as_markdown, content))
+            if passage.markup is Markup.NONE:
+                marked = _with_bars(marked)
             self.items = _with_fields(content, split_sentences(marked, passage.content))
             self.items = _with_taglines(content, self.items)
             if passage.markup is Markup.NONE:
@@ -442,6 +447,8 @@ class _Reader:
         if len(listed) > max(1, len(fields)):
             for first, last in listed:
                 yield Excerpt(self.passage, kind, first, last, self._plain(first + 1, last), self._heading)
+        elif len(fields) >= _MIN_FIELDS and self._is_repeated(fields[0]):
+            yield from record_excerpts(self.passage, item.start, end)
         elif len(fields) >= _MIN_FIELDS:
             # What the first two say is what the others are about: "PEP: 8", "Title: Style Guide".
             about = " ".join(self._plain(*each) for each in fields[:2])
@@ -456,6 +463,11 @@ class _Reader:
                 of, header = self._heading, self._heading_span
                 text = f"{of}: {text}" if header else text
                 yield Excerpt(self.passage, kind, item.start, end, text, of, field_of=of, header=header)
+
+    def _is_repeated(self, field: tuple[int, int]) -> bool:
+        """Tell whether other paragraphs begin with a field of this name, as the entries of an address book do."""
+        name = self._content[slice(*field)].partition(":")[0]
+        return len(re.findall(rf"(?:\A|\n[ \t]*\n){re.escape(name)}:", self._content)) > 1
 
     def _list(self, items: Sequence[Sentence], before_code: Sentence | None) -> Iterator[Excerpt]:
         if self._is_cut_off(items[-1]):
@@ -572,14 +584,14 @@ class _Reader:
             (item.start + line.start(), item.start + line.end())
             for line in re.finditer(r"\S(?:[^\r\n]*\S)?", self._source(item))
         ]
-        has_header = len(lines) > 1 and TABLE_RULE.fullmatch(self._content[slice(*lines[1])]) is not None
+        has_header = len(lines) > 1 and self._is_rule(lines[1])
         header = ((self.passage, *lines[0]),) if has_header else ()
         names = row_cells(self._content[slice(*lines[0])], self.passage.markup) if header else []
         about = f"{self._heading} {' '.join(names)}"
         first_column = []
         for start, end in lines[1:] if header else lines:
             cells = row_cells(self._content[start:end], self.passage.markup)
-            if TABLE_RULE.fullmatch(self._content[start:end]) or not any(cells):
+            if self._is_rule((start, end)) or not any(cells):
                 continue
             # "Move: Move" says nothing.
             if len(cells) > 1 and set(filter(None, cells)) == {cells[0]}:
@@ -599,6 +611,11 @@ class _Reader:
                 intro, _ = self._introduction(self._lead_in, item.start)
                 above = f"{self._heading} {intro}".rstrip()
                 yield Excerpt(self.passage, BlockKind.TABLE, item.start, item.end, whole, above, is_whole=True)
+
+    def _is_rule(self, line: tuple[int, int]) -> bool:
+        """Tell whether a line of a table is the rule below its header."""
+        rule = _RULE if self.passage.markup is Markup.NONE else TABLE_RULE
+        return rule.fullmatch(self._content[slice(*line)]) is not None
 
     def _field_in_row(self, start: int, end: int, cells: Sequence[str]) -> Excerpt:
         """Return a row such as `Default: | 5` of a table that describes what the heading names."""
@@ -718,6 +735,22 @@ def _along_lines(content: str, items: Sequence[Sentence]) -> list[Sentence]:
     return laid_out
 
 
+def _with_bars(text: str) -> str:
+    """Return a text whose lines in columns begin with a bar, which makes a table of Markdown of them."""
+    lines = text.split("\n")
+    rows: list[int] = []
+    for place, line in enumerate([*lines, ""]):
+        is_rule = len(rows) == 1 and _RULE.fullmatch(line) is not None
+        # Cells of a row that fill their columns are nearer to each other.
+        if is_rule or len(GAP.findall(line.strip())) >= (1 if rows else _LEAST_GAPS):
+            rows.append(place)
+            continue
+        if len(rows) >= _LEAST_ROWS:
+            lines[rows[0] : place] = (f"|{each[1:]}" for each in lines[rows[0] : place])
+        rows = []
+    return "\n".join(lines)
+
+
 def _is_title(text: str, titles: Collection[tuple[str, ...]]) -> bool:
     """Tell whether a text is one of the titles, maybe behind a number or label."""
     said = tuple(words(text))
@@ -734,9 +767,10 @@ def _is_left(content: str, end: int, width: int) -> bool:
 
 
 def _is_statement(text: str) -> bool:
+    is_amount = ends_sentence(text) and any(map(str.isdigit, text)) and not LABEL.match(text)  # "Serves 4."
     if (
         len(text) > MAX_CHARS
-        or len(words(text)) < MIN_WORDS
+        or len(words(text)) < MIN_WORDS - is_amount
         or text.rstrip("\"')\u201d\u2019").endswith(QUESTION_MARKS)
     ):
         return False

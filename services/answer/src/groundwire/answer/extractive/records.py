@@ -15,13 +15,13 @@ _RECORD = re.compile(r"\S[^\n]*(?:\n[^\n]+)*")
 _FIELD = re.compile(r"^(?P<name>[^:\n]{1,60}): (?P<value>[^\n]+(?:\n(?![^:\n]{1,60}: )[^\n]+)*)", re.MULTILINE)
 
 
-def record_excerpts(passage: Passage) -> Iterator[Excerpt]:
-    """Yield the excerpts of records, as ingest extracts them: `name: value` lines, a blank line between two.
+def record_excerpts(passage: Passage, start: int, end: int) -> Iterator[Excerpt]:
+    """Yield the excerpts of the records in a range: paragraphs of `name: value` lines, as ingest extracts them.
 
     A short record is quoted whole, as a row of a table is. Of a long one its sentences are, below what the record is
     about: a question that one of its fields asks, or else its first field, which comes with the short ones.
     """
-    for record in _RECORD.finditer(passage.content):
+    for record in _RECORD.finditer(passage.content, start, end):
         fields = [*_FIELD.finditer(passage.content, *record.span())]
         if not fields:
             continue  # the rest of a value that begins before the passage

@@ -426,9 +426,10 @@ def _has_asked_cell(question: Question, row: str) -> bool:
 
 
 def _answers_as_row(question: Question, row: str) -> bool:
-    """Tell whether a row is about what the question names and has something of the kind, or the column, asked for."""
-    is_named = set(question.stems) <= set(content_stems(row.partition(": ")[0]))
-    return _has_asked_cell(question, row) or (is_named and kind_match(question, row) > 0)
+    """Tell whether a row has the column asked for, or one cell with all that is asked about and the kind of answer."""
+    name, _, cells = row.partition(": ")
+    is_about = any(set(question.stems) <= set(content_stems(each)) for each in (name, *cells.split("; ")))
+    return _has_asked_cell(question, row) or (is_about and kind_match(question, row) > 0)
 
 
 def _has_number(text: str, number: str) -> bool:
@@ -511,6 +512,7 @@ class Support:
     def __init__(self, question: Question, scored: Sequence[Scored]) -> None:
         self._question = question
         self._weights = rarities(question, [each.excerpt for each in scored])
+        self._asked_titles = _asked_titles(question, [each.excerpt for each in scored])
         self._reading = read(question.text)
         # "PEP 8" and "Python 2.0" are one thing each; the first word of "List 5 reasons" is no name.
         self._named_by = {
@@ -592,6 +594,11 @@ class Support:
             if fact.kind is FactKind.NAME
         )
         coverage = covered(self._weights, said_around)
+        # The steps of a recipe stand below "Preparation", in a chapter that the question names.
+        is_steps = (
+            item.excerpt.is_whole and _NUMBERED.search(text) is not None and question.kind is QuestionKind.PROCEDURE
+        )
+        headed = 1.0 if is_steps and not self._asked_titles.isdisjoint(_titles(item.excerpt)) else item.headed
         lacks_kind, is_prose = kind_match(question, text) < 0, item.excerpt.kind is BlockKind.PROSE
         rivals = [each.score for each in self.tested if not self._agree(each, item)]
         return {
@@ -599,7 +606,7 @@ class Support:
             "relevance": question.scale.of(passage.relevance),
             "coverage_around": coverage,
             "named": coverage * bool(_named_as(question, passage)),
-            "headed": item.headed * (0.5 + 0.5 * coverage) * _heads_answers(question, item.excerpt.heading),
+            "headed": headed * (0.5 + 0.5 * coverage) * _heads_answers(question, item.excerpt.heading),
             "identified": float(has_identifiers and bool(self._constants or self._exact)),
             "own": float(coverage == 1.0 and _is_own(question, item.excerpt)),
             "defines": float(bool(question.subject) and item.definition >= INTRODUCED_AS_TERM),

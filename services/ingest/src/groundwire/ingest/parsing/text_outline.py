@@ -82,7 +82,8 @@ def _underlined(text: str, paragraphs: Sequence[list[_Line]]) -> list[Heading]:
         if below is None or rules[title] or (above and above[1] != below[1]):
             continue
         said = text[slice(*lines[title])].strip()
-        if len(said) - _SHORTER <= len(below[0]) and any(map(str.isalnum, said)):
+        is_row = "   " in said  # the header of a table
+        if len(said) - _SHORTER <= len(below[0]) and any(map(str.isalnum, said)) and not is_row:
             level = levels.setdefault((below[1], above is not None), len(levels) + 1)
             headings.append(_heading(level, said, lines[0][0], lines[title + 1][1]))
     return headings
