@@ -756,7 +756,8 @@ class ClientOperations(Operations):
         Sent in messages of about a mebibyte, and sent again with the same request id after a broken connection.
 
         Args:
-            header: collection, source_uri and options; the number of chunks and the request id are filled in.
+            header: collection, source_uri and options; the number of chunks and the request id are filled in where
+                they are not set.
             chunks: in order, numbered from 0.
             text: the canonical text that their spans refer to, if you have it.
             timeout_s: time limit of each attempt instead of that of the client.
