@@ -543,6 +543,7 @@ def test_logged_queries_are_shown_from_a_time_up_to_another(address: str) -> Non
     shown = printed[:19]
     assert newest in logged("--since", shown)
     assert logged("--until", "2020-01-01") == []
+    assert groundwire("logs", "--until", "2020-01-01", address=address).stdout == "no queries\n"
 
 
 def test_what_was_read_can_be_read_again(address: str) -> None:
