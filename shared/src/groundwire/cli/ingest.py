@@ -219,7 +219,7 @@ def show_skipped(skipped: Sequence[SkippedFile], *, verbose: bool) -> None:
 DEFAULT_JOBS = 8
 PLANNED_BYTES = 4 * 1024 * 1024
 """Larger files do not fit into one message and cannot be planned."""
-_CONTENT_FIELDS = frozenset({"content", "part.data"})
+_CONTENT_FIELDS = frozenset({"content", "part.data", "header.total_bytes"})
 # Documents that are named before they are deleted.
 _NAMED = 20
 

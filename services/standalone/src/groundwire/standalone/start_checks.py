@@ -53,6 +53,11 @@ def check_stores(service: ServiceName, server: ServerSettings) -> None:
             (is_answer and target and not _TARGET.fullmatch(target), name, _TARGET_FORM)
             for name, target in (("retrieve", server.retrieve), ("ingest", server.ingest))
         ),
+        (
+            server.metrics and server.metrics == server.listen and not server.listen.endswith(":0"),
+            "metrics",
+            "must be another address than that of the calls",
+        ),
         (not is_answer and server.retrieve, "retrieve", "is for `serve answer`"),
         (not is_answer and server.ingest, "ingest", "is for `serve answer`"),
         (not is_answer and server.sessions, "sessions", "is for `serve answer`; elsewhere they are in the catalog"),
