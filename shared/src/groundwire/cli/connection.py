@@ -59,8 +59,12 @@ def advice_on(*messages: str) -> str:
     for reason in reasons:
         if "WRONG_VERSION_NUMBER" in reason:
             return " over TLS: what listens there does not speak TLS; leave out --tls and the like"
+        if "Hostname Verification" in reason:
+            return " over TLS: its certificate is for another name than that of the address"
         if "handshake" in reason or "Verification" in reason:
-            return f" over TLS: {reason.rpartition('OPENSSL_internal:')[2].removesuffix(': OK')}"
+            problem = reason.rpartition("OPENSSL_internal:")[2].removesuffix(": OK")
+            is_unknown = "self signed" in problem or "local issuer" in problem
+            return f" over TLS: {problem}{'; name its authority with --tls-ca' if is_unknown else ''}"
     if any("Socket closed" in reason for reason in reasons):
         return (
             "; what listens there hangs up, as servers do that ask for TLS or a client certificate: add --tls-ca, or "
