@@ -198,7 +198,8 @@ def test_the_command_line_and_both_clients_take_the_key_from_a_file(guarded: Gua
     address = guarded.server.address
     assert groundwire("collections", "list", "--token-file", str(token_file), address=address).returncode == 0
     refused = groundwire("collections", "list", address=address)
-    assert (refused.returncode, "UNAUTHENTICATED" in refused.stderr) == (1, True)
+    told = "error UNAUTHENTICATED: the call has no credential: name a file with an API key or a token with --token-file"
+    assert (refused.returncode, refused.stderr) == (1, f"{told}\n")
     denied = groundwire("collections", "create", "x", "--token-file", str(token_file), address=address)
     assert (denied.returncode, "the call needs the right 'write'" in denied.stderr) == (1, True)
     # Said once, not of each file.

@@ -248,7 +248,7 @@ def test_a_server_that_asks_for_no_credential_lets_nobody_act_for_others(server:
     ("arguments", "variables", "named"),
     [
         ((), {"GROUNDWIRE_SERVICE_KEY": "gw_x"}, "service_key"),
-        (("--keys", "{keys}"), {}, "service_key"),
+        (("--keys", "{keys}"), {}, "service_key: .*`groundwire keys create answer --right service`"),
         ((), {"GROUNDWIRE_TLS_CLIENT_CA": "{ca}"}, "retrieve_tls_ca"),
     ],
 )

@@ -543,6 +543,7 @@ def test_logged_queries_are_shown_from_a_time_up_to_another(address: str) -> Non
     shown = printed[:19]
     assert newest in logged("--since", shown)
     assert logged("--until", "2020-01-01") == []
+    assert groundwire("logs", "--until", "2020-01-01", address=address).stdout == "no queries\n"
 
 
 def test_what_was_read_can_be_read_again(address: str) -> None:
@@ -631,6 +632,15 @@ def test_answer_alone_has_to_know_where_to_search() -> None:
     done = groundwire("serve", "answer")
     assert done.returncode == 2
     assert "retrieve: must say where to search" in done.stderr
+
+
+@pytest.mark.parametrize("address", ["retrieve", "dns:///retrieve", "http://retrieve:50052", "[::1]"])
+@pytest.mark.parametrize("peer", ["retrieve", "ingest"])
+def test_answer_does_not_start_with_an_address_that_nobody_can_have(peer: str, address: str) -> None:
+    peers = {"retrieve": "127.0.0.1:1", peer: address}
+    done = groundwire("serve", "answer", *(word for name, each in peers.items() for word in (f"--{name}", each)))
+    assert done.returncode == 2
+    assert f"{peer}: must be HOST:PORT or dns:///NAME:PORT" in done.stderr
 
 
 def test_an_unknown_variable_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,10 @@ from typing import Any
 import pytest
 from google.protobuf import descriptor_pool, json_format, message_factory
 
+from groundwire.cli.__main__ import _run
 from groundwire.client import GroundwireClient
+from groundwire.client.collection import AsyncCollection
+from groundwire.kernel.errors import DeadlineError
 from tests.conformance.processes import freeze
 from tests.e2e.server import ServerProcess, groundwire
 
@@ -72,6 +75,22 @@ def test_each_kind_is_called_as_often_as_the_mix_says_and_leaves_nothing(
     parser.feed(text)
     assert text.count("<polyline") == 2 * len(figures)
     assert "http" not in text
+
+
+def test_a_document_that_is_stored_although_its_call_failed_is_deleted_too(
+    server: ServerProcess, queries: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store: Any = AsyncCollection.ingest_text
+
+    async def lose_response(self: AsyncCollection, text: str, **fields: Any) -> None:
+        await store(self, text, **fields)
+        raise DeadlineError("the deadline of the call has passed")
+
+    monkeypatch.setattr(AsyncCollection, "ingest_text", lose_response)
+    options = ("--rate", "10", "--duration", "1", "--mix", "ingest=1", "--address", server.address)
+    assert _run(["bench", "load", "-c", COLLECTION, "--queries", queries, *options]) == 0
+    with GroundwireClient(server.address) as client:
+        assert [document.source for document in client.collection(COLLECTION).documents()] == ["tides.txt"]
 
 
 def test_a_stall_counts_for_everybody_who_would_have_met_it(server: ServerProcess, queries: str, log: Path) -> None:

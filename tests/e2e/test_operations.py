@@ -196,6 +196,15 @@ def test_another_model_is_refused_until_the_collection_was_embedded_anew(tmp_pat
             failed = groundwire(*refused, "-c", "notes", address=new.address)
             assert failed.returncode == 1
             assert "EMBEDDING_MISMATCH" in failed.stderr
+        # Said once, not of each file.
+        for name in ("a.md", "b.md"):
+            (notes / name).write_text(f"{name} is new.", encoding="utf-8")
+        failed = groundwire("ingest", str(notes), "-c", "notes", address=new.address)
+        (line,) = failed.stderr.splitlines()
+        assert (failed.returncode, failed.stdout, line.startswith("error EMBEDDING_MISMATCH")) == (1, "", True)
+        assert "`groundwire reembed`" in line
+        for name in ("a.md", "b.md"):
+            (notes / name).unlink()
         done = groundwire("reembed", "-c", "notes", "--json", address=new.address)
         result = json.loads(done.stdout)
         assert (done.returncode, result["embedding"]["dimensions"], int(result["embedded_count"])) == (0, 96, 2)

@@ -103,6 +103,13 @@ def test_settings_that_need_others_are_named_as_they_are_set(
     assert (code, line.startswith("error INVALID_FIELD: GROUNDWIRE_"), needs in line) == (2, True, True)
 
 
+def test_metrics_are_not_served_where_the_calls_are(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        place = f"127.0.0.1:{free.getsockname()[1]}"
+    code, line = refused("--listen", place, "--metrics", place, "--data", str(tmp_path / "data"))
+    assert (code, line) == (2, "error INVALID_FIELD: metrics: must be another address than that of the calls")
+
+
 def test_an_unknown_host_is_named(tmp_path: Path) -> None:
     code, line = refused("--listen", "nowhere.invalid:1", "--data", str(tmp_path / "data"))
     assert (code, "'nowhere.invalid' is neither an address nor a known name" in line) == (2, True)

@@ -271,3 +271,12 @@ async def test_the_client_cuts_a_document_into_messages(harness: Harness, collec
         result = await client.put_chunks(header(collection), made, "\n".join(lines))
     assert result.counts.chunk_count == len(lines)
     assert harness.text(collection, "ready") == "\n".join(lines)
+
+
+async def test_the_client_keeps_to_the_number_of_chunks_that_its_caller_expects(
+    harness: Harness, collection: str
+) -> None:
+    async with serving(harness.services()) as (_, port), AsyncGroundwireClient(f"127.0.0.1:{port}") as client:
+        with pytest.raises(InvalidRequestError, match="chunk_count: announces 3 chunks, but 2 arrived"):
+            await client.put_chunks(header(collection, chunk_count=3), chunks(2))
+    assert harness.sources(collection) == []

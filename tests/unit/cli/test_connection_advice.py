@@ -32,6 +32,18 @@ def test_of_a_failed_handshake_only_the_reason_is_told() -> None:
     assert advice_on(REFUSED, EXPIRED) == " over TLS: CERTIFICATE_VERIFY_FAILED: certificate has expired"
 
 
+@pytest.mark.parametrize("problem", ["self signed certificate", "unable to get local issuer certificate"])
+def test_an_authority_that_is_not_known_can_be_named(problem: str) -> None:
+    told = advice_on(EXPIRED.replace("certificate has expired", problem))
+    assert told == f" over TLS: CERTIFICATE_VERIFY_FAILED: {problem}; name its authority with --tls-ca"
+
+
+def test_a_certificate_for_another_name_is_told_in_plain_words() -> None:
+    message = "Custom verification check failed with error: UNAUTHENTICATED: Hostname Verification Check failed."
+    told = advice_on(f"connections to all backends failing; last error: UNKNOWN: {message}")
+    assert told == " over TLS: its certificate is for another name than that of the address"
+
+
 def test_where_nothing_listens_a_server_has_to_be_started() -> None:
     assert advice_on(REFUSED, REFUSED).startswith("; start one with `groundwire serve`")
 

@@ -1,6 +1,7 @@
 """Plain Python values become the messages of the contract, and come back."""
 
 import inspect
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, cast
@@ -131,6 +132,23 @@ async def test_what_is_no_text_is_named() -> None:
         collection = asynchronous.collection("handbook")
         with pytest.raises(TypeError, match="query must be a text, not None"):
             await collection.search(None)
+
+
+async def test_half_a_character_is_refused_by_the_name_of_its_text() -> None:
+    with GroundwireClient("127.0.0.1:1") as client:
+        docs = client.collection("docs")
+        calls: dict[str, Callable[[], object]] = {
+            "question": lambda: docs.ask("Why \ud83d?"),
+            "query": lambda: docs.search("Why \ud83d?"),
+            "source": lambda: docs.ingest_text("So.", source="\ud83d.md"),
+            "text": lambda: client.ground_text(collection="docs", text="So \ud83d."),
+        }
+        for name, call in calls.items():
+            with pytest.raises(InvalidRequestError, match=rf"^{name}: is not UTF-8: has '\\ud83d' at character \d$"):
+                call()
+    async with AsyncGroundwireClient("127.0.0.1:1") as asynchronous:
+        with pytest.raises(InvalidRequestError, match=r"^question: is not UTF-8"):
+            await anext(asynchronous.collection("docs").ask_stream("Why \ud83d?"))
 
 
 @pytest.mark.parametrize(

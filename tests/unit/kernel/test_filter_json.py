@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from datetime import date
 from typing import Any
 
 import pytest
@@ -112,6 +113,7 @@ def test_numbers_keep_their_type_and_every_digit() -> None:
         ({"a": {"nested": 3}}, "filter.a.nested", "unknown operator"),
         ({"a": {}}, "filter.a", "must name an operator"),
         ({"a": None}, "filter.a", "$exists"),
+        ({"a": {"$gte": date(2024, 1, 1)}}, "filter.a.$gte", "a text, such as 2026-02-10 for a date"),
         ({"a": [1, 2]}, "filter.a", "$in or $contains"),
         ({"a": {"$in": 3}}, "filter.a.$in", "list"),
         ({"a": {"$in": [1, "x"]}}, "filter.a.$in", "one kind"),

@@ -91,6 +91,6 @@ def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
 
 
 def test_tokens_of_another_model_cannot_be_compared(tmp_path: Path) -> None:
-    folder = save_tiny_model(tmp_path, 32)
-    with pytest.raises(InvalidRequestError, match="packaged"):
-        open_reranker(f"max-sim:{folder}", TokenVectors)
+    for model in (save_tiny_model(tmp_path, 32), tmp_path / "missing"):
+        with pytest.raises(InvalidRequestError, match=r"reranker: .* is no packaged model"):
+            open_reranker(f"max-sim:{model}", TokenVectors)

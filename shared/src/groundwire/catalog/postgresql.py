@@ -605,7 +605,8 @@ class CatalogServer:
             setting = "GROUNDWIRE_CATALOG_PASSWORD, or GROUNDWIRE_SESSIONS_PASSWORD for sessions"
             raise InvalidRequestError.of("catalog", f"must not hold the password; set {setting}")
         if importlib.util.find_spec("psycopg") is None:
-            raise MissingExtraError("a PostgreSQL catalog needs psycopg", extra="postgres")
+            message = "PostgreSQL needs psycopg: pip install 'groundwire[postgres]'"
+            raise MissingExtraError(message, extra="postgres")
         self._url = given.set(drivername="postgresql+psycopg", password=password)
         self._settings = {
             "lock_timeout": f"{wait_s * 1000:.0f}ms",

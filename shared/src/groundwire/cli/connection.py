@@ -8,7 +8,7 @@ from groundwire.cli.options import option_value
 from groundwire.client import GroundwireClient
 from groundwire.client.clients import tls_from_files, token_from_file
 from groundwire.client.transport import addresses
-from groundwire.kernel.errors import DeadlineError, GroundwireError, UnavailableError
+from groundwire.kernel.errors import DeadlineError, GroundwireError, UnauthenticatedError, UnavailableError
 
 # Short, because the failure itself is known already and a person waits for its reason.
 _PROBE_S = 1.0
@@ -32,6 +32,7 @@ def connect() -> Iterator[GroundwireClient]:
 
     Raises:
         UnavailableError: nothing answers at the address, with what people can do about it.
+        UnauthenticatedError: with what to do, if the command has no credential.
     """
     with GroundwireClient(**connection()) as client:
         try:
@@ -41,6 +42,11 @@ def connect() -> Iterator[GroundwireClient]:
             if type(error) is UnavailableError and (silent := unreachable()):
                 advice = advice_on(error.message, *silent.values())
                 raise UnavailableError(f"no server answers at {', '.join(silent)}{advice}") from error
+            raise
+        except UnauthenticatedError as error:
+            if option_value("token_file") is None:
+                advice = "name a file with an API key or a token with --token-file"
+                raise UnauthenticatedError(f"{error.message}: {advice}", **error.metadata) from error
             raise
 
 
@@ -53,8 +59,12 @@ def advice_on(*messages: str) -> str:
     for reason in reasons:
         if "WRONG_VERSION_NUMBER" in reason:
             return " over TLS: what listens there does not speak TLS; leave out --tls and the like"
+        if "Hostname Verification" in reason:
+            return " over TLS: its certificate is for another name than that of the address"
         if "handshake" in reason or "Verification" in reason:
-            return f" over TLS: {reason.rpartition('OPENSSL_internal:')[2].removesuffix(': OK')}"
+            problem = reason.rpartition("OPENSSL_internal:")[2].removesuffix(": OK")
+            is_unknown = "self signed" in problem or "local issuer" in problem
+            return f" over TLS: {problem}{'; name its authority with --tls-ca' if is_unknown else ''}"
     if any("Socket closed" in reason for reason in reasons):
         return (
             "; what listens there hangs up, as servers do that ask for TLS or a client certificate: add --tls-ca, or "

@@ -48,6 +48,7 @@ from groundwire.client.uploads import UNARY_BYTES
 from groundwire.kernel.errors import (
     CallCancelledError,
     DocumentNotFoundError,
+    EmbeddingMismatchError,
     GroundwireError,
     InvalidRequestError,
     PermissionDeniedError,
@@ -219,7 +220,7 @@ def show_skipped(skipped: Sequence[SkippedFile], *, verbose: bool) -> None:
 DEFAULT_JOBS = 8
 PLANNED_BYTES = 4 * 1024 * 1024
 """Larger files do not fit into one message and cannot be planned."""
-_CONTENT_FIELDS = frozenset({"content", "part.data"})
+_CONTENT_FIELDS = frozenset({"content", "part.data", "header.total_bytes"})
 # Documents that are named before they are deleted.
 _NAMED = 20
 
@@ -619,10 +620,11 @@ class IngestRun:
 
 
 def _concerns_all(error: GroundwireError) -> bool:
-    """Tell whether every other file would fail as well: for the server, the credential or the options of the run."""
+    """Tell whether all other files would fail, too: for the server, its model, the credential or the options."""
     if isinstance(error, InvalidRequestError):
         return bool(error.violations) and all(each.field.startswith("chunking.") for each in error.violations)
-    return isinstance(error, UnavailableError | CallCancelledError | PermissionDeniedError | UnauthenticatedError)
+    of_all = UnavailableError | CallCancelledError | EmbeddingMismatchError
+    return isinstance(error, of_all | PermissionDeniedError | UnauthenticatedError)
 
 
 def reason_of(error: GroundwireError) -> str:

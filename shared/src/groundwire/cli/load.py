@@ -211,8 +211,8 @@ class _Run:
             async def ingest(number: int) -> None:
                 source = f"{self._prefix}{number}.txt"
                 about = f"Document {number} of a measurement, made of a question, says nothing about it."
+                self._ingested.append(source)  # before the call: it may be stored although the response is lost
                 await collection.ingest_text(f"{self._query(number)} {about}", source=source)
-                self._ingested.append(source)
 
             calls: dict[str, Callable[[int], Awaitable[Any]]] = {
                 "search": lambda number: collection.search(self._query(number)),

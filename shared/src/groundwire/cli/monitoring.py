@@ -147,6 +147,8 @@ def logs(collection: str, count: int, since: str | None, until: str | None) -> N
         entries = list(islice(pages, count))
     if printed_as_json(entries):
         return
+    if not entries:
+        print_line("no queries")
     for entry in entries:
         outcome = entry.error_reason or f"{counted(entry.result_count, 'result')}, {entry.average_relevance:.3f}"
         query = " ".join(entry.query.split()) or "(text not logged)"

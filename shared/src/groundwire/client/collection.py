@@ -50,6 +50,7 @@ from groundwire.client.transport import (
     Transport,
     all_items,
     on_document,
+    valid_texts,
 )
 from groundwire.client.uploads import UNARY_BYTES, ingest_files, put_chunks, upload
 from groundwire.client.values import Fields, FilterJson, fields_message, filter_message, named_value, purge_filter
@@ -684,15 +685,16 @@ class CollectionOperations(Operations, RecordOperations):
         strictness: float | None,
     ) -> answer_pb.AskRequest:
         session_id = session.session_id if isinstance(session, Session) else session or ""
-        return answer_pb.AskRequest(
-            question=question,
-            collection=self.name,
-            session_id=session_id,
-            message_id=str(uuid.uuid4()),  # so that a retry is recognised as the same question
-            options=options,
-            grounding=named_value("grounding", answer_pb2.GroundingPolicy, grounding),
-            strictness=strictness,
-        )
+        with valid_texts({"question": question}):  # of a stream it was not looked at before
+            return answer_pb.AskRequest(
+                question=question,
+                collection=self.name,
+                session_id=session_id,
+                message_id=str(uuid.uuid4()),  # so that a retry is recognised as the same question
+                options=options,
+                grounding=named_value("grounding", answer_pb2.GroundingPolicy, grounding),
+                strictness=strictness,
+            )
 
 
 class Collection(CollectionOperations, SyncCaller):
@@ -756,7 +758,8 @@ class ClientOperations(Operations):
         Sent in messages of about a mebibyte, and sent again with the same request id after a broken connection.
 
         Args:
-            header: collection, source_uri and options; the number of chunks and the request id are filled in.
+            header: collection, source_uri and options; the number of chunks and the request id are filled in where
+                they are not set.
             chunks: in order, numbered from 0.
             text: the canonical text that their spans refer to, if you have it.
             timeout_s: time limit of each attempt instead of that of the client.

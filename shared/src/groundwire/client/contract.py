@@ -31,6 +31,7 @@ from groundwire.client.transport import (
     ResponseT,
     SyncCaller,
     Transport,
+    valid_texts,
 )
 
 Params = ParamSpec("Params")
@@ -44,6 +45,11 @@ class _Bound(Generic[Params, RequestT]):
     invoke: Callable[..., Any]
     limit_s: float | None
     transport: Transport
+
+    def message(self, *args: Params.args, **kwargs: Params.kwargs) -> RequestT:
+        """Return the request with these fields."""
+        with valid_texts(kwargs):
+            return self.make(*args, **kwargs)
 
     def start(self, request: RequestT, timeout_s: float | None) -> Any:
         """Send a copy of the request with a request id, if it can have one and has none."""
@@ -61,7 +67,7 @@ class SyncUnary(_Bound[Params, RequestT], Generic[Params, RequestT, ResponseT]):
 
     def __call__(self, *args: Params.args, **kwargs: Params.kwargs) -> ResponseT:
         """Send the request with these fields and return the response."""
-        return self.send(self.make(*args, **kwargs))
+        return self.send(self.message(*args, **kwargs))
 
     def send(self, request: RequestT, *, timeout_s: float | None = None) -> ResponseT:
         """Send a request and return the response; errors are those of `groundwire.kernel.errors`."""
@@ -77,7 +83,7 @@ class AsyncUnary(_Bound[Params, RequestT], Generic[Params, RequestT, ResponseT])
 
     async def __call__(self, *args: Params.args, **kwargs: Params.kwargs) -> ResponseT:
         """Send the request with these fields and return the response."""
-        return await self.send(self.make(*args, **kwargs))
+        return await self.send(self.message(*args, **kwargs))
 
     async def send(self, request: RequestT, *, timeout_s: float | None = None) -> ResponseT:
         """Send a request and return the response; errors are those of `groundwire.kernel.errors`."""
@@ -93,7 +99,7 @@ class SyncStream(_Bound[Params, RequestT], Generic[Params, RequestT, ResponseT])
 
     def __call__(self, *args: Params.args, **kwargs: Params.kwargs) -> Generator[ResponseT, None, None]:
         """Send the request with these fields and yield the responses."""
-        return self.send(self.make(*args, **kwargs))
+        return self.send(self.message(*args, **kwargs))
 
     def send(self, request: RequestT, *, timeout_s: float | None = None) -> Generator[ResponseT, None, None]:
         """Send a request and yield the responses; errors are those of `groundwire.kernel.errors`."""
@@ -112,7 +118,7 @@ class AsyncStream(_Bound[Params, RequestT], Generic[Params, RequestT, ResponseT]
 
     def __call__(self, *args: Params.args, **kwargs: Params.kwargs) -> AsyncGenerator[ResponseT, None]:
         """Send the request with these fields and yield the responses."""
-        return self.send(self.make(*args, **kwargs))
+        return self.send(self.message(*args, **kwargs))
 
     async def send(self, request: RequestT, *, timeout_s: float | None = None) -> AsyncGenerator[ResponseT, None]:
         """Send a request and yield the responses; errors are those of `groundwire.kernel.errors`."""

@@ -355,6 +355,21 @@ class StreamOperation(_TwoWays, Generic[Params, ItemT]):
         return super().__get__(owner, kind)
 
 
+@contextmanager
+def valid_texts(named: Mapping[str, Any]) -> Iterator[None]:
+    """Name the one of these values that is a text with half a character, which UTF-8 cannot hold.
+
+    Raises:
+        InvalidRequestError: in place of the error of the codec.
+    """
+    try:
+        yield
+    except UnicodeEncodeError as error:
+        names = (name for name, value in named.items() if value == error.object)
+        problem = f"is not UTF-8: has {error.object[error.start]!a} at character {error.start}"
+        raise InvalidRequestError.of(next(names, "request"), problem) from error
+
+
 _signature = functools.cache(inspect.signature)
 _TEXTS: Final = (str, str | None)
 
@@ -365,6 +380,7 @@ def _begin(body: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
     Raises:
         TypeError: it does not take them; says what it takes. Or something else is given for a text, of which the
             library of the messages would not say for which one.
+        InvalidRequestError: a text holds half a character, as JSON can spell it.
     """
     signature = _signature(body)
     try:
@@ -375,6 +391,9 @@ def _begin(body: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
         kind = signature.parameters[name].annotation
         if kind in _TEXTS and not isinstance(value, kind):
             raise TypeError(f"{name} must be a text, not {value!r}")
+        if kind in _TEXTS and value is not None:
+            with valid_texts({name: value}):
+                value.encode()
     return body(*arguments, **named)
 
 

@@ -59,7 +59,7 @@ def bert_graph(folder: Path, *, pooled: bool = True) -> Any:
     try:
         from safetensors.numpy import load_file  # noqa: PLC0415 - only where a model is converted
     except ImportError as error:
-        raise MissingExtraError("safetensors is not installed", extra="openvino") from error
+        raise MissingExtraError("safetensors is not installed: groundwire[openvino]", extra="openvino") from error
     encoder = _Encoder(openvino, _json(folder / "config.json"), load_file(folder / "model.safetensors"))
     ops = openvino.opset13
     ids, mask = (ops.parameter([-1, -1], np.int64, name) for name in ("input_ids", "attention_mask"))

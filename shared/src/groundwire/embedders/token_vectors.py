@@ -27,11 +27,14 @@ class TokenVectors:
     """
 
     def __init__(self, model_name: str) -> None:
-        files = find_model(model_name)
+        message = f"{model_name!r} is no packaged model, whose tokens can be compared, as all-MiniLM-L6-v2 is"
+        refusal = InvalidRequestError.of("reranker", message)
+        try:
+            files = find_model(model_name)
+        except InvalidRequestError as error:  # it names another setting
+            raise refusal from error
         if not files.is_packaged:
-            raise InvalidRequestError.of(
-                "reranker", f"{model_name!r} is no packaged model, whose tokens can be compared"
-            )
+            raise refusal
         self._model = describe_bert(files)
         self._tokenizer = ModelTokenizer(self._model.tokenizer)
         self._engine = OpenVinoEngine(bert_graph(files.folder, pooled=False), "f32")

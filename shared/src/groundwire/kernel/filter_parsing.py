@@ -236,7 +236,8 @@ def _scalar(value: object, place: str) -> Scalar:
         case list():
             raise InvalidFilterError.of(place, "must not be a list; use $in or $contains")
         case _:
-            raise InvalidFilterError.of(place, "must be a text, a number, true or false; use $exists for absence")
+            must = "must be a text, such as 2026-02-10 for a date, a number, true or false"
+            raise InvalidFilterError.of(place, f"{must}; use $exists for absence")
 
 
 # Against the fields of a collection

@@ -161,7 +161,8 @@ class ChunkEmbedder:
         own = self.embedder.identity
         if collection.identity != own:
             expected, got = (f"{each.model_name}@{each.probe_digest[:12]}" for each in (collection.identity, own))
-            message = f"collection {collection.name!r} was embedded by {expected}, this server has {got}"
+            models = f"was embedded by {expected}, this server has {got}"
+            message = f"collection {collection.name!r} {models}; `groundwire reembed` or Reembed moves it to this model"
             raise EmbeddingMismatchError(message, expected=expected, got=got)
 
     def _store(self, new: NewVectors) -> None:

@@ -3,6 +3,7 @@
 import errno
 import ipaddress
 import os
+import re
 import shutil
 import socket
 import stat
@@ -23,6 +24,9 @@ from groundwire.kernel.errors import (
 from groundwire.standalone.settings import IN_MEMORY, ServerSettings, ServiceName
 
 _MAX_PORT = 65_535
+# gRPC would take the port of https where there is none, and look up a URL as a name.
+_TARGET = re.compile(r"(?:[a-z0-9]+://[^/]*/)?[^/]+:\d+")
+_TARGET_FORM = "must be HOST:PORT or dns:///NAME:PORT, such as dns:///retrieve:50051"
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
 _ROOM_BYTES = 1 << 20
 """Free space below which a store cannot work."""
@@ -45,6 +49,15 @@ def check_stores(service: ServiceName, server: ServerSettings) -> None:
     shares_sessions = is_on_server(server.sessions)
     rules = (
         (is_answer and not server.retrieve, "retrieve", "must say where to search, such as dns:///retrieve:50051"),
+        *(
+            (is_answer and target and not _TARGET.fullmatch(target), name, _TARGET_FORM)
+            for name, target in (("retrieve", server.retrieve), ("ingest", server.ingest))
+        ),
+        (
+            server.metrics and server.metrics == server.listen and not server.listen.endswith(":0"),
+            "metrics",
+            "must be another address than that of the calls",
+        ),
         (not is_answer and server.retrieve, "retrieve", "is for `serve answer`"),
         (not is_answer and server.ingest, "ingest", "is for `serve answer`"),
         (not is_answer and server.sessions, "sessions", "is for `serve answer`; elsewhere they are in the catalog"),
@@ -129,7 +142,10 @@ def check_delegation(server: ServerSettings) -> None:
         # Otherwise anybody who reaches the port would have the rights of the key.
         raise InvalidRequestError.of("service_key", "needs --keys or a JWKS: answer must know for whom it acts")
     if server.has_bearers and server.service_key is None and server.sessions != IN_MEMORY:
-        description = "is needed where callers show keys or tokens: what is done behind the calls has none of them"
+        description = (
+            "is needed where callers show keys or tokens: what is done behind the calls has none of them; set "
+            "GROUNDWIRE_SERVICE_KEY to a key from `groundwire keys create answer --right service`"
+        )
         raise InvalidRequestError.of("service_key", description)
     if server.has_credentials and not server.has_bearers and server.retrieve_tls_ca is None:
         description = "is needed where callers show certificates alone: answer shows its own to retrieve and ingest"
