@@ -63,6 +63,8 @@ _LISTS = {FieldKind.TEXT_LIST, FieldKind.INTEGER_LIST}
 # Keys of a collection that an error names; a field of an error has room for 200 bytes.
 _NAMED_KEYS = 8
 _TIME = "a number or a time in ISO 8601 with an offset, like 2026-02-10T12:00:00Z, or a plain date, like 2026-02-10"
+_LEAST_MS = 10_000_000_000
+"""Fewer milliseconds, which end in April 1970, are a year or seconds by mistake."""
 # What built-in fields may be compared with, as `kind_of` returns it and as error messages call it.
 _VALUES: dict[FieldKind, tuple[type, str]] = {
     FieldKind.TEXT: (str, "a text"),
@@ -377,16 +379,21 @@ class _Resolver:
                 return Comparison(field, comparator, value)  # means the field of records, not metadata of this name
             # A metadata key may hold values of any kind, so numbers are refused only where all values are texts.
             if self._kinds[field] not in _TEXTUAL:  # metadata keep times as numbers
-                return _compare_time(field, comparator, self._time(value, place.values))
+                return _compare_time(field, comparator, self._time(value, place.values, is_own_key=True))
             if not isinstance(value, str):
                 self._refuse(place.values, "must be a text: this collection has only texts in the field")
             return Comparison(field, comparator, value)
         return Comparison(field, comparator, self._value(field, value, place.values))
 
-    def _time(self, value: Scalar, place: str) -> float | range:
-        """Return milliseconds since 1970: a number as it is, a moment as one, a plain date as the range of its day."""
+    def _time(self, value: Scalar, place: str, *, is_own_key: bool = False) -> float | range:
+        """Return milliseconds since 1970: a number as it is, a moment as one, a plain date as the range of its day.
+
+        An own key may hold any number. As a time, a year or seconds would match all or nothing without a word.
+        """
         if not isinstance(value, str):
             if kind_of(value) is float:
+                if 0 < value < _LEAST_MS and not is_own_key:
+                    self._refuse(place, f"is a moment early in 1970 as {value:g} milliseconds; write a date as a text")
                 return value
         else:
             with suppress(ValueError):  # also of a time without an offset
