@@ -251,6 +251,22 @@ def test_a_citation_names_the_pages_of_its_quote_and_not_of_its_chunk(client: Gr
         assert client.verify_citations(citations=cited).all_verified
 
 
+@pytest.mark.parametrize(
+    ("question", "row", "quote"),
+    [
+        ("What food does the swan eat?", "bird swan: plants", "bird: swan\nfood: plants"),
+        ("What food does the kingfisher eat?", "bird kingfisher: minnows", "bird: kingfisher\nfood: minnows"),
+    ],
+)
+def test_a_question_about_a_table_file_is_answered_by_its_row(
+    client: GroundwireClient, question: str, row: str, quote: str
+) -> None:
+    answer = client.ask(collection=COLLECTION, question=question).answer
+    assert answer.content.partition("\n")[0].startswith(row), answer.content
+    assert answer.citations[0].quote == quote
+    assert client.verify_citations(citations=answer.citations).all_verified
+
+
 def test_sections_of_a_tagged_pdf_are_told_apart_in_answers(client: GroundwireClient) -> None:
     duties = {
         "Vice President of Sales": "- Lead the company\n- Set its goals for years",
