@@ -107,6 +107,8 @@ async def test_the_chunk_that_is_named_must_hold_the_whole_quote(rig: Rig) -> No
         named = f"{document.document_id}#chunk_{number:03d}"
         [found] = (await _verify(rig, _changed(citation, chunk_id=named, chunk_number=0))).verifications
         assert _FAILURE(found.failure) == "VERIFICATION_FAILURE_CHUNK_MISMATCH"
+    [found] = (await _verify(rig, _changed(citation, chunk_id="", chunk_number=2**40))).verifications
+    assert _FAILURE(found.failure) == "VERIFICATION_FAILURE_CHUNK_MISMATCH"
     # One character more on either side belongs to no chunk.
     for side in ({"start": start - 1, "start_byte": start - 1}, {"end": citation.span.end + 1}):
         wider = _changed(citation, **side, quote=whole[side.get("start", start) : side.get("end", citation.span.end)])

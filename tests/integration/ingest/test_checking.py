@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from copy import deepcopy
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from groundwire.api.common.v1 import document_pb2
+from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
+from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.catalog.documents import Documents
 from groundwire.catalog.generations import GenerationDraft
 from groundwire.catalog.sessions import NewMessage, Sessions
@@ -23,7 +28,12 @@ from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import DocumentFields, DocumentFormat
 from groundwire.kernel.embedder import Vectors
-from groundwire.kernel.errors import CallCancelledError, CollectionNotFoundError
+from groundwire.kernel.errors import (
+    CallCancelledError,
+    CollectionNotFoundError,
+    StoreUnavailableError,
+    UnsupportedFilterError,
+)
 from groundwire.kernel.filters import Filter
 from groundwire.kernel.identifiers import DEFAULT_TENANT
 from groundwire.kernel.session import Role, Session
@@ -32,6 +42,7 @@ from groundwire.kernel.vector_store import PointBatch, ScoredPoint
 from groundwire.vectorstores.memory import MemoryVectorStore
 from tests.integration.ingest.harness import DIMENSIONS, Harness
 from tests.integration.ingest.test_ingest_document import long_text
+from tests.stubs import by_source
 
 
 class Library:
@@ -136,6 +147,17 @@ def add_session(sessions: Sessions, exchanges: int) -> None:
         session = sessions.append(DEFAULT_TENANT, "s", session.head, [question, answer])
 
 
+def delete_of(source_uri: str, *, purge: bool = False) -> pb.DeleteDocumentRequest:
+    return pb.DeleteDocumentRequest(collection="tides", reference=by_source(source_uri), purge=purge)
+
+
+def turned(vector: Vectors, cosine: float) -> Vectors:
+    """Return a vector of length 1 with this cosine to the given one, which has length 1 too."""
+    aside = np.roll(vector, 1) - (np.roll(vector, 1) @ vector) * vector
+    made = cosine * vector + np.sqrt(1 - cosine**2) * aside / np.linalg.norm(aside)
+    return np.asarray(made, dtype=np.float32)
+
+
 def plant_vector(library: Library, number: int, vector: Vectors) -> None:
     """Put a vector into the engine past its checks."""
     held = library.vectors._collections[library.engine_name]
@@ -150,11 +172,24 @@ def test_nothing_is_wrong_with_what_was_ingested(library: Library) -> None:
 
 
 def test_progress_rises_to_the_number_of_chunks(library: Library) -> None:
-    events: list[CheckEvent] = []
-    library.harness.service.long_work.check.check(DEFAULT_TENANT, "", Budget(60), events.append, repair=False)
-    done = [event.done for event in events if isinstance(event, Progress)]
+    events: list[Progress] = []
+
+    def report(event: CheckEvent) -> None:
+        assert isinstance(event, Progress)
+        if not events:  # more of them than were counted, in the last collection
+            library.harness.ingest("tides", "more.md", "# More\n\n" + long_text(7, 4))
+        events.append(event)
+
+    library.harness.create("moon")
+    library.harness.ingest("moon", "a.md", "# Moon\n\n" + long_text(9, 3))
+    counted = len(library.harness.live_numbers("moon")) + len(library.numbers)
+    check = library.harness.service.long_work.check.check
+    checked = check(DEFAULT_TENANT, "", Budget(60), report, repair=False).checked
+    done = [event.done for event in events]
+    assert (events[0].done, events[0].total) == (0, counted)
     assert done == sorted(done)
-    assert done[-1] == len(library.numbers)
+    assert events[-1].done == events[-1].total == checked
+    assert checked == len(library.harness.live_numbers("moon")) + len(library.numbers) > counted
 
 
 def test_an_unknown_collection_is_not_found(library: Library) -> None:
@@ -192,8 +227,10 @@ def test_other_filter_keys_are_found_and_named(library: Library) -> None:
         (lambda vector: vector * np.float32(np.nan), "not finite"),
         (lambda vector: vector * np.float32(0), "all zero"),
         (lambda vector: vector * np.float32(3), "length 3.000"),
+        (lambda vector: vector / np.float32(3), "length 0.333"),
+        (lambda vector: turned(vector, cosine=0.99), "cosine 0.990"),
     ],
-    ids=["other", "nan", "zero", "long"],
+    ids=["other", "nan", "zero", "long", "short", "turned"],
 )
 def test_wrong_vectors_in_the_engine_are_written_again(
     library: Library, make: Callable[[Vectors], Vectors], said: str
@@ -302,7 +339,8 @@ def test_documents_that_contradict_their_chunks_are_told(library: Library, damag
     assert all(finding.subject for finding in left)
 
 
-def test_unfinished_generations_are_taken_back(library: Library) -> None:
+def leave_unfinished(library: Library) -> None:
+    """Begin a generation as a process that ended before it was written."""
     abandoned = Documents(library.harness.catalog)
     draft = GenerationDraft(
         document_id=None,
@@ -315,6 +353,10 @@ def test_unfinished_generations_are_taken_back(library: Library) -> None:
         expected_generation=0,
     )
     abandoned.begin(library.collection, [draft])
+
+
+def test_unfinished_generations_are_taken_back(library: Library) -> None:
+    leave_unfinished(library)
     library.assert_repairable(FindingKind.GENERATION_UNFINISHED, 1)
 
 
@@ -344,6 +386,37 @@ def test_points_that_a_task_will_remove_are_no_finding(library: Library) -> None
         library.engine_name,
     )
     assert library.check()[0] == []
+
+
+def test_points_that_a_task_will_write_are_no_finding(library: Library) -> None:
+    number = library.numbers[0]
+    library.vectors.delete(library.engine_name, [number], Budget())
+    library.sql(
+        "INSERT INTO outbox (tenant, kind, engine_name, numbers, queued_steady)"
+        " SELECT 'default', 'match_points', ?, ?, value FROM counters WHERE name = 'steady_ms'",
+        library.engine_name,
+        f"[{number}]",
+    )
+    assert library.check(repair=True)[0] == []
+    library.harness.sweep()
+    assert list(library.vectors.numbers(library.engine_name, Budget())) == library.numbers
+
+
+def test_a_collection_without_chunks_may_lack_its_index(library: Library) -> None:
+    library.vectors.drop_collection(library.harness.collection("empty").engine_name, Budget())
+    assert library.check()[0] == []
+
+
+def test_vectors_that_another_model_made_are_told_and_not_made_again(library: Library) -> None:
+    library.harness.calls.delete_document(delete_of("0.md"))
+    library.sql("DELETE FROM embeddings")
+    embedder = library.harness.embedder
+    embedder.identity = replace(embedder.identity, probe_digest="0" * 64)
+    lost = len(library.check()[0])
+    embedder.texts.clear()
+    left = library.assert_lasting(FindingKind.EMBEDDING_MISSING)
+    assert len(left) == lost > len(library.numbers)  # those of the deleted document can be restored
+    assert embedder.texts == []
 
 
 def test_requests_without_a_remembered_answer_are_told(library: Library) -> None:
@@ -408,10 +481,19 @@ def test_broken_references_are_told(library: Library) -> None:
 
 
 class WrongStore(MemoryVectorStore):
-    """Has all points, and answers wrongly about them until they are in another collection."""
+    """Has all points, and is wrong about those of one engine collection; `before` runs before a call, by its name."""
 
     wrong = ""
     damaged = ""
+    hidden: frozenset[int] = frozenset()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before: dict[str, Callable[[], object]] = {}
+
+    def _begin(self, call: str) -> None:
+        # Once: what runs may call the store itself.
+        self.before.pop(call, lambda: None)()
 
     def search(
         self,
@@ -423,50 +505,281 @@ class WrongStore(MemoryVectorStore):
         where: Filter | None = None,
         within: Sequence[int] | None = None,
     ) -> list[ScoredPoint]:
+        self._begin("search")
         is_wrong = collection == self.damaged
+        if where is not None and self.wrong == "unsupported":
+            raise UnsupportedFilterError("not on this engine")
         if is_wrong and self.wrong == "filter":
             where = None
+        if is_wrong and self.wrong == "hidden":
+            held = super().numbers(collection, budget) if within is None else within
+            within = [number for number in held if number not in self.hidden]
         found = super().search(collection, vector, limit, budget, where=where, within=within)
-        return found[1:] if is_wrong and self.wrong == "search" and where is None else found
+        is_cut = (self.wrong == "search" and where is None) or (self.wrong == "filtered" and where is not None)
+        return found[1:] if is_wrong and is_cut else found
 
     def count(self, collection: str, budget: Budget) -> int:
+        self._begin("count")
         return super().count(collection, budget) + (collection == self.damaged and self.wrong == "count")
 
+    def numbers(self, collection: str, budget: Budget) -> Iterator[int]:
+        if collection == self.damaged and self.wrong == "down":
+            raise StoreUnavailableError("the engine does not answer")
+        found = list(super().numbers(collection, budget))
+        self._begin("numbers")
+        return iter(found)
 
-class TestIndexThatAnswersWrongly:
+    def collections(self, budget: Budget) -> list[str]:
+        self._begin("collections")
+        return super().collections(budget)
+
+    def create_collection(self, collection: str, dimensions: int, budget: Budget) -> None:
+        self._begin("create")
+        super().create_collection(collection, dimensions, budget)
+
+    def fetch(self, collection: str, numbers: Sequence[int], budget: Budget) -> PointBatch:
+        self._begin("fetch")
+        return super().fetch(collection, numbers, budget)
+
+    def upsert(self, collection: str, points: PointBatch, budget: Budget) -> None:
+        self._begin("upsert")
+        if collection != self.damaged or self.wrong != "upsert":
+            super().upsert(collection, points, budget)
+
+    def delete(self, collection: str, numbers: Sequence[int], budget: Budget) -> None:
+        if collection == self.damaged and self.wrong == "delete":
+            raise StoreUnavailableError("the engine does not delete")
+        super().delete(collection, numbers, budget)
+
+
+class TestWrongEngine:
     @pytest.fixture
-    def store(self) -> MemoryVectorStore:
+    def store(self) -> WrongStore:
         return WrongStore()
 
-    @pytest.mark.parametrize("wrong", ["search", "filter", "count"])
-    def test_it_is_built_anew(self, library: Library, wrong: str) -> None:
-        assert isinstance(library.vectors, WrongStore)
-        library.vectors.wrong, library.vectors.damaged = wrong, library.engine_name
+    def damage(self, library: Library, store: WrongStore, wrong: str, collection: str = "tides") -> None:
+        store.wrong, store.damaged = wrong, library.harness.collection(collection).engine_name
+
+    def move(self, library: Library) -> None:
+        """Build another index for the collection, and drop the one that served."""
+        long_work = library.harness.service.long_work
+        long_work.builder.reindex(DEFAULT_TENANT, "tides", Budget(60), lambda _: None)
+        library.harness.sweep()
+
+    def put_many(self, library: Library, contents: Sequence[str]) -> list[int]:
+        chunks = [pb.ReadyChunk(content=content, sequence_num=number) for number, content in enumerate(contents)]
+        library.harness.create("many")
+        library.harness.put_chunks("many", "many", *chunks)
+        return library.harness.live_numbers("many")
+
+    @pytest.mark.parametrize("wrong", ["search", "filter", "filtered", "count"])
+    def test_an_index_that_answers_wrongly_is_built_anew(self, library: Library, store: WrongStore, wrong: str) -> None:
+        self.damage(library, store, wrong)
         library.assert_repairable(FindingKind.SEARCH_DIFFERS)
+
+    def test_two_chunks_are_enough_to_see_that_one_is_not_found(self, library: Library, store: WrongStore) -> None:
+        self.put_many(library, ["The moon pulls the sea.", "Granite is made in the depth."])
+        self.damage(library, store, "search", "many")
+        library.assert_repairable(FindingKind.SEARCH_DIFFERS)
+
+    def test_one_chunk_that_no_search_finds_is_damage(self, library: Library, store: WrongStore) -> None:
+        store.hidden = frozenset(library.numbers[:1])
+        self.damage(library, store, "hidden")
+        assert any("own vector" in finding.message for finding in library.check()[0])
+        library.assert_repairable(FindingKind.SEARCH_DIFFERS)
+
+    def test_damage_at_the_end_of_a_large_index_is_found(self, library: Library, store: WrongStore) -> None:
+        numbers = self.put_many(library, [f"Tide {number} comes." for number in range(300)])
+        store.hidden = frozenset(numbers[200:])
+        self.damage(library, store, "hidden", "many")
+        assert any("own vector" in finding.message for finding in library.check()[0])
+
+    def test_every_document_is_searched_by_a_filter(self, library: Library, store: WrongStore) -> None:
+        page = library.harness.library.list_chunks(library_pb.ListChunksRequest(collection="tides", page_size=1000))
+        last = max(chunk.document_id for chunk in page.chunks)
+        store.hidden = frozenset(chunk.chunk_number for chunk in page.chunks if chunk.document_id == last)
+        self.damage(library, store, "hidden")
+        said = f"a filter on document {last} finds other chunks than the catalog"
+        assert said in [finding.message for finding in library.check()[0]]
+
+    def test_copies_of_one_text_are_no_damage(self, library: Library) -> None:
+        self.put_many(library, ["The moon pulls the sea."] * 150)
+        assert library.check()[0] == []
+
+    def test_filters_that_an_engine_does_not_have_are_no_damage(self, library: Library, store: WrongStore) -> None:
+        self.damage(library, store, "unsupported")
+        assert library.check()[0] == []
+
+    def test_points_that_are_being_written_are_no_damage(self, library: Library, store: WrongStore) -> None:
+        begun = PointBatch([2**50], other_vector(library)[None], [{}])
+        store.before["count"] = lambda: store.upsert(library.engine_name, begun, Budget())
+        assert library.check("tides")[0] == []
+
+    def test_points_that_are_removed_meanwhile_are_no_finding(self, library: Library, store: WrongStore) -> None:
+        stray = PointBatch([2**50], other_vector(library)[None], [{}])
+        store.upsert(library.engine_name, stray, Budget())
+        store.before["numbers"] = lambda: store.delete(library.engine_name, stray.numbers, Budget())
+        store.before["fetch"] = lambda: library.harness.calls.delete_document(delete_of("0.md", purge=True))
+        assert library.check("tides")[0] == []
+        assert store.before == {}
+
+    def test_every_batch_is_compared(self, library: Library, store: WrongStore) -> None:
+        numbers = self.put_many(library, [f"Tide {number} comes." for number in range(300)])
+        engine_name = library.harness.collection("many").engine_name
+        vectors = np.stack([other_vector(library)] * 2100)
+        store.upsert(engine_name, PointBatch(range(2**50, 2**50 + 2100), vectors, [{}] * 2100), Budget())
+        store.delete(engine_name, numbers[-1:], Budget())
+        found, report = library.check("many", repair=True)
+        kinds = [finding.kind for finding in found]
+        assert (kinds.count(FindingKind.VECTOR_MISSING), kinds.count(FindingKind.VECTOR_ORPHANED)) == (1, 2100)
+        assert (report.checked, report.findings, report.repaired) == (300, 2101, 2101)
+
+    def test_every_batch_of_chunks_without_a_point_is_looked_at(self, library: Library) -> None:
+        self.put_many(library, [f"Tide {number} comes." for number in range(300)])
+        request = delete_of("many")
+        request.collection = "many"
+        library.harness.calls.delete_document(request)
+        library.sql("DELETE FROM embeddings")
+        assert len(library.check("many")[0]) == len(library.check("many", repair=True)[0]) == 300
+        assert library.check("many")[0] == []
+
+    def test_what_an_engine_does_not_take_is_not_called_repaired(self, library: Library, store: WrongStore) -> None:
+        store.delete(library.engine_name, library.numbers[:1], Budget())
+        self.damage(library, store, "upsert")
+        (finding,) = library.assert_lasting(FindingKind.VECTOR_MISSING)
+        assert not finding.repaired
+
+    def test_tasks_that_an_engine_does_not_do_are_not_called_repaired(
+        self, library: Library, store: WrongStore
+    ) -> None:
+        library.sql(
+            "INSERT INTO outbox (tenant, kind, engine_name, numbers, queued_steady)"
+            " VALUES ('default', 'delete_points', ?, '[77]', 0)",
+            library.engine_name,
+        )
+        self.damage(library, store, "delete")
+        (finding,) = library.assert_lasting(FindingKind.OUTBOX_OVERDUE)
+        assert finding.subject == library.engine_name
+
+    def test_an_engine_that_fails_ends_the_check(self, library: Library, store: WrongStore) -> None:
+        self.damage(library, store, "down")
+        events: list[CheckEvent] = []
+        check = library.harness.service.long_work.check.check
+        with pytest.raises(StoreUnavailableError):
+            check(DEFAULT_TENANT, "", Budget(60), events.append, repair=False)
+        assert {type(event) for event in events} == {Progress}
+
+    def test_collections_of_others_on_a_server_stay(self, library: Library, store: WrongStore) -> None:
+        names = [f"gw-{letter * 32}" for letter in "ba"]
+        for name in [*names, "gw-notes"]:
+            store.create_collection(name, DIMENSIONS, Budget())
+        left = library.assert_lasting(FindingKind.VECTOR_ORPHANED)
+        assert [finding.subject for finding in left] == sorted(names)
+        assert {*names, "gw-notes"} <= {*store.collections(Budget())}
+
+    @pytest.mark.parametrize("call", ["collections", "fetch", "numbers"])
+    def test_an_index_that_moves_meanwhile_is_checked_where_it_is(
+        self, library: Library, store: WrongStore, call: str
+    ) -> None:
+        before = library.engine_name
+        store.before[call] = lambda: self.move(library)
+        assert library.check("tides", repair=True) == ([], StoreReport(len(library.numbers), 0, 0))
+        assert before != library.engine_name
+        assert before not in store.collections(Budget())
+        assert list(store.numbers(library.engine_name, Budget())) == library.numbers
+
+    def test_a_collection_that_is_deleted_meanwhile_is_left_out(self, library: Library, store: WrongStore) -> None:
+        request = collections_pb.DeleteCollectionRequest(collection="tides", force=True)
+
+        def delete() -> None:
+            library.harness.calls.delete_collection(request)
+            library.harness.sweep()
+
+        store.before["collections"] = delete
+        assert library.check()[0] == []
+
+    def test_an_index_that_another_call_builds_first_is_repaired(self, library: Library, store: WrongStore) -> None:
+        self.damage(library, store, "search")
+        # The first call makes sure that the index is there, the second makes the new one.
+        store.before["create"] = lambda: store.before.update(create=lambda: self.move(library))
+        found, _ = library.check("tides", repair=True)
+        assert {(finding.kind, finding.repaired) for finding in found} == {(FindingKind.SEARCH_DIFFERS, True)}
+        assert library.check()[0] == []
+
+    def test_an_update_during_a_repair_is_not_undone(self, library: Library, store: WrongStore) -> None:
+        request = pb.UpdateDocumentRequest(
+            collection="tides",
+            reference=by_source("0.md"),
+            document=document_pb2.Document(fields=document_pb2.DocumentFields(title="Ebb")),
+        )
+        updating = threading.Thread(target=library.harness.calls.update_document, args=(request,))
+
+        def update() -> None:
+            updating.start()
+            updating.join(0.5)  # without the lock, it would end now
+
+        store.delete(library.engine_name, library.numbers[:1], Budget())
+        store.before["upsert"] = update
+        (finding,) = library.check(repair=True)[0]
+        updating.join()
+        assert finding.kind is FindingKind.VECTOR_MISSING
+        assert library.check()[0] == []
+
+    @pytest.mark.parametrize("lasts", [True, False])
+    def test_answers_given_while_something_was_written_do_not_count(
+        self, library: Library, store: WrongStore, lasts: bool
+    ) -> None:
+        def write() -> None:
+            library.harness.ingest("tides", "more.md", "# More\n\n" + long_text(7, 4))
+            # The count comes first, the list for the second attempt later.
+            store.before["numbers"] = lambda: None if lasts else setattr(store, "wrong", "")
+
+        self.damage(library, store, "count")
+        store.before["count"] = write
+        assert [finding.kind for finding in library.check("tides")[0]] == [FindingKind.SEARCH_DIFFERS] * lasts
 
 
 def test_only_the_collection_asked_for_is_checked(library: Library) -> None:
     library.harness.create("other")
     library.harness.ingest("other", "a.md", "# Moon\n\n" + long_text(9, 3))
     library.vectors.delete(library.engine_name, library.numbers[:1], Budget())
-    assert library.check("other")[0] == []
-    assert library.kinds("tides") == {FindingKind.VECTOR_MISSING}
+    library.sql("UPDATE generations SET chunk_count = chunk_count + 1 WHERE generation_key = 1")
+    library.sql("UPDATE audit SET resource = 'x' WHERE id = 2")
+    leave_unfinished(library)
+    assert library.check("other", repair=True)[0] == []
+    assert library.kinds("tides") == {
+        FindingKind.VECTOR_MISSING,
+        FindingKind.GENERATION_INCONSISTENT,
+        FindingKind.GENERATION_UNFINISHED,
+    }
+
+
+def test_a_check_finds_nothing_of_another_tenant_that_has_a_collection_of_the_same_name(library: Library) -> None:
+    library.sql("UPDATE generations SET chunk_count = chunk_count + 1 WHERE generation_key = 1")
+    leave_unfinished(library)
+    found = library.kinds("tides")
+    library.sql("UPDATE collections SET tenant = 'other' WHERE name = 'tides'")
+    library.harness.create("tides")
+    assert library.check("tides", repair=True)[0] == []
+    library.sql("UPDATE collections SET name = 'ebb' WHERE name = 'tides' AND tenant = ?", DEFAULT_TENANT)
+    library.sql("UPDATE collections SET tenant = ? WHERE name = 'tides'", DEFAULT_TENANT)
+    assert library.kinds("tides") == found == {FindingKind.GENERATION_INCONSISTENT, FindingKind.GENERATION_UNFINISHED}
 
 
 @pytest.mark.parametrize(
-    ("tenant", "repair", "expected"),
-    [("other", False, (0, 0)), (DEFAULT_TENANT, True, (1, 1))],
-    ids=["tenant", "repair"],
+    ("tenant", "name", "repair", "expected"),
+    [("other", "", False, (0, 0)), (DEFAULT_TENANT, "empty", False, (0, 0)), (DEFAULT_TENANT, "", True, (1, 1))],
+    ids=["tenant", "name", "repair"],
 )
-def test_a_check_joins_none_of_another_tenant_and_none_that_repairs_less(
-    library: Library, tenant: str, repair: bool, expected: tuple[int, int]
+def test_a_check_joins_none_of_another_tenant_or_collection_and_none_that_repairs_less(
+    library: Library, tenant: str, name: str, repair: bool, expected: tuple[int, int]
 ) -> None:
     library.vectors.delete(library.engine_name, library.numbers[:1], Budget())
     check, reports = library.harness.service.long_work.check.check, list[StoreReport]()
 
     def check_beside(_: CheckEvent) -> None:
         if not reports:
-            reports.append(check(tenant, "", Budget(60), lambda _: None, repair=repair))
+            reports.append(check(tenant, name, Budget(60), lambda _: None, repair=repair))
 
     check(DEFAULT_TENANT, "", Budget(60), check_beside, repair=False)
     assert (reports[0].findings, reports[0].repaired) == expected

@@ -10,6 +10,7 @@ from groundwire.api.common.v1 import chunk_pb2, document_pb2
 from groundwire.api.common.v1.chunk_pb2 import ChunkReference
 from groundwire.api.ingest.v1 import collection_pb2, ingest_result_pb2
 from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
+from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.catalog.search_view import SearchViews
 from groundwire.kernel.errors import ChunkNotFoundError, DocumentNotFoundError
@@ -253,7 +254,10 @@ def test_chunks_longer_than_the_model_are_told(tmp_path_factory: pytest.TempPath
     running = Harness(tmp_path_factory.mktemp("short"), embedder=embedder).start_without_parser_process()
     try:
         running.create("docs")
+        request = pb.PlanIngestRequest(collection="docs", source_uri="long", text=prose(2000))
+        planned = running.calls.plan_ingest(request)
         result = running.ingest("docs", "long", prose(2000))
+        assert list(result.warnings) == list(planned.warnings)
         (warning,) = result.warnings
         assert warning.kind == ingest_result_pb2.INGEST_WARNING_KIND_CHUNK_BEYOND_MODEL
         assert warning.occurrence_count == result.counts.chunk_count

@@ -104,7 +104,12 @@ def test_tokens_are_those_that_the_model_reads(harness: Harness, collection: str
     planned = plan(harness, collection, "a.md", text)
     harness.ingest(collection, "a.md", text)
     count = harness.embedder.tokenizer.count
-    assert planned.embedded_token_count == sum(count(each) for each in harness.embedder.texts)
+    assert planned.embedded_token_count == sum(count(each) for each in harness.embedder.texts) > 0
+    longer = text + "\n\n# Moon\n\nA sentence of a new section."
+    planned = plan(harness, collection, "a.md", longer)
+    harness.embedder.texts.clear()
+    harness.ingest(collection, "a.md", longer)
+    assert planned.embedded_token_count == sum(count(each) for each in harness.embedder.texts) > 0
 
 
 def test_a_plan_leaves_nothing(harness: Harness, collection: str) -> None:

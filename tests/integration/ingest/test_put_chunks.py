@@ -354,6 +354,13 @@ def test_the_same_chunks_again_are_unchanged_and_others_replace_them(harness: Ha
     assert not stored(harness, collection, ingested.document.document_id)[0].page_numbers
 
 
+def test_other_chunks_without_fields_keep_those_that_are_stored(harness: Harness, collection: str) -> None:
+    put(harness, collection, chunk("the moon rises"), fields=document_pb2.DocumentFields(title="Tides", tags=["sea"]))
+    changed = put(harness, collection, chunk("the sun sinks"))
+    assert changed.outcome == ingest_result_pb2.INGEST_OUTCOME_REPLACED
+    assert (changed.document.fields.title, list(changed.document.fields.tags)) == ("Tides", ["sea"])
+
+
 def test_chunks_of_one_original_are_known_by_the_hash_that_the_caller_gives(harness: Harness, collection: str) -> None:
     given = {"source_hash": hashlib.sha256(b"an original").hexdigest()}
     first = put(harness, collection, chunk("the text of an original"), **given).document

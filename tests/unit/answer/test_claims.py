@@ -69,10 +69,34 @@ def test_sentences_list_items_rows_code_and_clauses_are_claims_at_exact_spans() 
         ("In summary, the server encrypts every backup before it leaves the machine.", ClaimKind.STATEMENT),
         ("Yes.", ClaimKind.TRANSITION),
         ("Is it 30 seconds?", ClaimKind.QUESTION),
+        ("I hope this helps you with the setup of your new server!", ClaimKind.COURTESY),
+        ("I hope you enjoy long walks through old forests, quiet valleys and wide meadows.", ClaimKind.STATEMENT),
+        ("Granite.", ClaimKind.TRANSITION),
+        ("This is it.", ClaimKind.TRANSITION),
+        ("In summary, it restores servers.", ClaimKind.TRANSITION),
+        ("Steps to restore the encrypted backups of a server:", ClaimKind.TRANSITION),
+        ("The server copies encrypted backups to other machines in these places every night:", ClaimKind.STATEMENT),
+        ("| Plan |\n|---|\n| yes |", ClaimKind.STATEMENT),
     ],
 )
 def test_only_what_asserts_something_needs_a_source(text: str, kind: ClaimKind) -> None:
     assert [each.kind for each in split_claims(text)] == [kind]
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("Foxes sleep by day; mice run at night.", ["Foxes sleep by day", "mice run at night."]),
+        ("Salt; pepper is ground fresh.", ["Salt; pepper is ground fresh."]),
+        ("In the old, cold, dark den; cats sleep well.", ["In the old, cold, dark den; cats sleep well."]),
+        ("Foxes live in old dens, but not owls.", ["Foxes live in old dens, but not owls."]),
+        ("Foxes live in dens, but not the timid owl.", ["Foxes live in dens, but not the timid owl."]),
+        ("~~~\nrestart now\n~~~", ["restart now"]),
+    ],
+    ids=["clauses", "a word", "a list", "one word behind", "no verb behind", "code"],
+)
+def test_what_could_not_stand_alone_is_no_claim(text: str, pieces: list[str]) -> None:
+    assert [text[each.span.start : each.span.end] for each in split_claims(text)] == pieces
 
 
 @pytest.mark.parametrize("text", ["", " \n\t", "...", "***", "[1]", "|---|---|", "```\n```", "\u200b"])

@@ -7,7 +7,14 @@ import pytest
 from groundwire.answer.evidence import Markup, Source
 from groundwire.answer.ground_text import ground_response
 from groundwire.answer.grounding.claims import split_claims
-from groundwire.answer.grounding.grounder import BoundSource, GroundedClaim, Match, TextComparison, Verdict
+from groundwire.answer.grounding.grounder import (
+    LITERAL_SUPPORT,
+    BoundSource,
+    GroundedClaim,
+    Match,
+    TextComparison,
+    Verdict,
+)
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import CallCancelledError, InvalidRequestError
 from tests.unit.answer.builders import ground, make_passage
@@ -89,6 +96,71 @@ def test_a_long_sentence_that_has_the_words_of_a_claim_and_a_negation_does_not_o
     )
     (grounded,) = ground("A refusal has a confidence of 0.", refusal, listing)
     assert (grounded.verdict, grounded.opposing) == (Verdict.SUPPORTED, ())
+
+
+def test_a_further_document_counts_half_because_documents_copy_one_another() -> None:
+    (claim,) = ground(
+        "The fox hunts mice at night.", *(make_passage("The fox hunts mice at night.", rank=rank) for rank in (1, 2))
+    )
+    assert claim.support == pytest.approx(1 - (1 - LITERAL_SUPPORT) * (1 - LITERAL_SUPPORT / 2))
+
+
+def test_a_claim_rests_on_at_most_three_sentences_of_a_document() -> None:
+    passage = make_passage("The fox hunts small mice. It sleeps in dens. It swims in lakes. It climbs tall oaks.")
+    (claim,) = ground("The fox hunts small mice, sleeps in dens, swims in lakes, climbs tall oaks.", passage)
+    assert len(claim.sources) == 3
+
+
+def test_of_equal_sentences_the_one_beside_the_closest_supports_a_claim() -> None:
+    far = make_passage("It eats berries in autumn.", rank=1)
+    near = make_passage(
+        "The fox hunts mice at night. It eats berries in autumn.", start=500, rank=2, document_id="doc_1"
+    )
+    (claim,) = ground("The fox hunts mice at night and eats berries in autumn.", far, near)
+    assert [bound.source.passage.rank for bound in claim.sources] == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "other", "verdict"),
+    [
+        (
+            "The search times out after 20 seconds.",
+            "The upload times out after 60 seconds.",
+            Verdict.UNSUPPORTED,
+        ),
+        (
+            "The long stored search of pages times out after 20 seconds.",
+            "The stored search of pages times out after 60 seconds.",
+            Verdict.CONTRADICTED,
+        ),
+    ],
+    ids=["of something else", "of the same"],
+)
+def test_what_says_otherwise_has_nearly_all_other_words_of_the_claim(text: str, other: str, verdict: Verdict) -> None:
+    (claim,) = ground(text, make_passage(other), make_passage("A long day ends.", rank=2))
+    assert claim.verdict is verdict
+
+
+def test_what_says_otherwise_without_a_date_comes_last_and_the_better_hit_first() -> None:
+    text = "The search times out after 60 seconds."
+    dated = make_passage(text, rank=3, date_created=datetime(2020, 1, 1, tzinfo=UTC))
+    (claim,) = ground(
+        "The search times out after 20 seconds.", make_passage(text, rank=2), make_passage(text, rank=1), dated
+    )
+    assert [opposing.source.passage.rank for opposing in claim.opposing] == [3, 1, 2]
+
+
+@pytest.mark.parametrize(("text", "match"), [("Foxes sleep.", Match.EXACT), ("```\nsleep\n```", Match.SEMANTIC)])
+def test_two_words_are_found_literally_and_one_is_not(text: str, match: Match) -> None:
+    (claim,) = ground(text, make_passage("Foxes sleep. They do so by day."))
+    assert claim.closest is not None
+    assert claim.closest.match is match
+
+
+def test_what_a_sentence_denies_is_not_found_literally_in_it() -> None:
+    denial = make_passage("It does not mean that the search times out after 20 seconds.")
+    (claim,) = ground("The search times out after 20 seconds.", denial)
+    assert claim.verdict is Verdict.CONTRADICTED
 
 
 def test_what_no_passage_speaks_of_is_unsupported_and_what_claims_nothing_needs_none() -> None:

@@ -35,6 +35,12 @@ def _exchange(number: int) -> tuple[Message, Message]:
     return question, Message(f"a{number}", Role.ASSISTANT, f"answer {number}", moment, f"q{number}")
 
 
+def test_an_answer_that_took_long_makes_a_session_no_older() -> None:
+    question, answer = _exchange(0)
+    later = with_question(with_question(_session(), question), _exchange(9)[0])
+    assert with_answer(later, answer).last_activity == _START + timedelta(seconds=9)
+
+
 @pytest.mark.requirement("S4-30")
 @pytest.mark.requirement("S4-31")
 @pytest.mark.requirement("T42")

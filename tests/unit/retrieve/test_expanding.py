@@ -171,3 +171,22 @@ def test_a_window_is_as_wide_as_its_document_was_cut_for_and_of_sentences_alone(
     document = DocumentMap([place(0, None), *(place(number, number - 1) for number in range(1, 6))], Place(60, 60))
     found = [document.expand(number, Expansion(ExpandMode.WINDOW)) for number in (1, 3)]
     assert [(each.first, each.last) for each in found] == [(1, 2), (2, 4)]
+
+
+def test_chunks_next_to_each_other_become_one_passage_though_white_space_is_between_them() -> None:
+    places = [ChunkLocation(0, Span(0, 10, 0, 10), ()), ChunkLocation(1, Span(12, 20, 12, 20), ())]
+    document = DocumentMap(places, Place(20, 20))
+    single = [document.expand(number, Expansion(ExpandMode.NEIGHBOURS, radius=0)) for number in (0, 1)]
+    (merged,) = document.merge(single, 100)
+    assert (merged.start.char, merged.end.char, merged.requested) == (0, 20, (0, 1))
+
+
+def test_headings_below_different_ones_are_not_in_common() -> None:
+    paths = [("Sea", "Tides", "Causes"), ("Sea", "Waves", "Causes")]
+    places = [
+        ChunkLocation(number, Span(10 * number, 10 * number + 10, 10 * number, 10 * number + 10), path)
+        for number, path in enumerate(paths)
+    ]
+    document = DocumentMap(places, Place(20, 20))
+    whole = document.expand(0, Expansion(ExpandMode.PARENT))
+    assert document.path_of(whole) == ("Sea",)

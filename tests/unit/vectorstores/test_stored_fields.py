@@ -1,7 +1,10 @@
 """What engines store beside a vector."""
 
-from groundwire.kernel.filters import Scalar
-from groundwire.vectorstores.stored_fields import presence_term, stored_fields, value_term
+import pytest
+
+from groundwire.kernel.chunk import same_filter_keys
+from groundwire.kernel.filters import Payload, Scalar
+from groundwire.vectorstores.stored_fields import presence_term, restored_payload, stored_fields, value_term
 
 
 def test_built_in_fields_keep_their_names_and_values() -> None:
@@ -13,9 +16,29 @@ def test_built_in_fields_keep_their_names_and_values() -> None:
 
 
 def test_fields_of_the_caller_become_terms() -> None:
-    stored = stored_fields({"size": 5, "labels": ("x", "y")})
+    stored = stored_fields({"size": 5, "labels": ("x", "y"), "place": "Köln"})
     assert set(stored) == {"terms"}
-    assert set(stored["terms"]) == {'["size"]', '["size", 5]', '["labels"]', '["labels", "x"]', '["labels", "y"]'}  # type: ignore[arg-type] # it is a list
+    assert sorted(stored["terms"]) == [  # type: ignore[arg-type] # it is a list
+        '["labels", "x"]',
+        '["labels", "y"]',
+        '["labels"]',
+        '["place", "Köln"]',
+        '["place"]',
+        '["size", 5]',
+        '["size"]',
+    ]
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {"chapter": "One", "level": 2, "tags": ("a", "b")},
+        {"title": "Tides", "size": 5, "is_new": True, "labels": ("x", "y", "x"), "one": (1.5,), "none": ()},
+    ],
+    ids=["built in", "own"],
+)
+def test_what_is_stored_is_read_as_the_same_keys(payload: Payload) -> None:
+    assert same_filter_keys(restored_payload(stored_fields(payload)), payload)
 
 
 def test_an_empty_payload_stores_nothing() -> None:

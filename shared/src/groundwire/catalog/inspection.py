@@ -68,7 +68,7 @@ _AUDIT_ROWS = 1000
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """An invariant; the statement yields the collection key and the subject of each violation."""
+    """An invariant; the statement yields `collection_key` and `document_id` of each violation."""
 
     kind: FindingKind
     message: str
@@ -171,15 +171,18 @@ class Inspection(Aggregate):
 
         return self._read(find, budget)
 
-    def table_problems(self, budget: Budget) -> list[StoreFinding]:
-        """Return where tables contradict one another."""
+    def table_problems(self, budget: Budget, tenant: str | None = None) -> list[StoreFinding]:
+        """Return where tables contradict one another about collections of a tenant, or about all."""
 
         def find(connection: Connection) -> Iterator[StoreFinding]:
-            statement = select(collections.c.collection_key, collections.c.name)
-            names = {row.collection_key: row.name for row in connection.execute(statement)}
             for rule in _RULES:
-                for key, subject in connection.execute(text(f"{rule.statement} LIMIT {_FINDINGS_OF_EACH}")):
-                    yield StoreFinding(rule.kind, names.get(key, ""), str(subject), rule.message)
+                broken = text(rule.statement).columns(documents.c.collection_key, documents.c.document_id).subquery()
+                of_collections = broken.c.collection_key == collections.c.collection_key
+                statement = select(collections.c.name, broken.c.document_id).join(broken, of_collections)
+                if tenant is not None:
+                    statement = statement.where(collections.c.tenant == tenant)
+                for name, document_id in connection.execute(statement.limit(_FINDINGS_OF_EACH)):
+                    yield StoreFinding(rule.kind, name, document_id, rule.message)
 
         return self._read(find, budget)
 

@@ -68,8 +68,7 @@ def restored_payload(stored: Stored) -> Payload:
     for term in terms if isinstance(terms, list) else ():
         field, *rest = json.loads(str(term))
         values.setdefault(field, []).extend(rest)
-    own = {field: tuple(found) if len(found) > 1 else found[0] for field, found in values.items() if found}
-    return payload | own  # type: ignore[return-value] # lists are of one type
+    return payload | {field: tuple(found) for field, found in values.items()}  # type: ignore[return-value] # lists are of one type
 
 
 def presence_term(field: str) -> str:
@@ -90,7 +89,7 @@ def comparable(field: str, values: Iterable[Scalar]) -> list[str] | list[int]:
     if kind in TEXTS:
         return [value for value in values if isinstance(value, str)]
     # A whole number within their bounds, of either type, may equal a built-in integer.
-    numbers = (value for value in values if not isinstance(value, (str, bool)) and math.isfinite(value))
+    numbers = (value for value in values if not isinstance(value, (str, bool)))
     return [int(value) for value in numbers if value == int(value) and abs(value) <= _INTEGER_BOUND]
 
 
@@ -99,7 +98,7 @@ def integer_bound(kind: FieldKind, comparator: Comparator, value: Scalar) -> tup
 
     Engines cut a fraction that is compared with integers, so it is rounded the right way here.
     """
-    if kind in TEXTS or isinstance(value, str) or kind_of(value) is not float or math.isnan(value):
+    if kind in TEXTS or isinstance(value, str) or kind_of(value) is not float:
         return None
     bounded = max(-_INTEGER_BOUND, min(_INTEGER_BOUND, value))
     match comparator:

@@ -101,19 +101,17 @@ class PointCheck:
                     StoreFinding(FindingKind.VECTOR_ORPHANED, collection.name, str(number), message, repaired=repair)
                 )
         # Chunks that have no point: searches from the top down and restorations need their vectors all the same.
-        after = 0
-        while lost := self.catalog.inspection.lost_vectors(collection, after, _POINTS_PER_BATCH):
+        lost: list[tuple[int, str]] = []
+        while page := self.catalog.inspection.lost_vectors(collection, lost[-1][0] if lost else 0, _POINTS_PER_BATCH):
             budget.check()
-            can_repair = repair and collection.identity == self.embedder.embedder.identity
-            if can_repair:
-                self.embedder.embed_missing(collection, budget)
-            for _, chunk_id in lost:
-                message = "the catalog has no vector of a chunk that is not indexed"
-                report(
-                    StoreFinding(FindingKind.EMBEDDING_MISSING, collection.name, chunk_id, message, repaired=can_repair)
-                )
-            # Past them even where they were repaired: what cannot be repaired must not be found forever.
-            after = lost[-1][0]
+            lost += page
+        can_repair = repair and collection.identity == self.embedder.embedder.identity
+        # After all were counted: it makes every vector that is missing.
+        if lost and can_repair:
+            self.embedder.embed_missing(collection, budget)
+        for _, chunk_id in lost:
+            message = "the catalog has no vector of a chunk that is not indexed"
+            report(StoreFinding(FindingKind.EMBEDDING_MISSING, collection.name, chunk_id, message, repaired=can_repair))
         yield checked
 
     def _check(
@@ -211,14 +209,10 @@ class PointCheck:
         wrong = [f"the engine counts {count} points and lists {len(numbers)}"] if differs else []
         # Where more than a few are missed, the index approximates too much.
         wrong += lost + (missed if len(missed) > _MISSED_SHARE * len(samples) else [])
-        of_documents = {point.document_id: point for point in reversed(samples)}
+        of_documents = {point.document_id: point.vector for point in samples if point.vector is not None}
         # Half as many, because each may take two searches.
         for document_id in sorted(of_documents)[: _SAMPLES // 2]:
-            vector = of_documents[document_id].vector
-            difference = f"a filter on document {document_id} finds other chunks than the catalog"
-            if vector is None:
-                wrong.append(difference)
-                continue
+            vector = of_documents[document_id]
             expected = self.catalog.inspection.of_document(collection, document_id, _MOST_POINTS_OF_A_DOCUMENT)
             if len(expected) == _MOST_POINTS_OF_A_DOCUMENT:
                 continue  # there may be more, which the engine would find rightly
@@ -228,7 +222,7 @@ class PointCheck:
             except UnsupportedFilterError:
                 continue  # searches with such a filter ask the catalog instead
             found = {hit.number for hit in hits}
-            missing = sorted(set(expected).difference(found)) if len(hits) < limit else []
+            missing = sorted(set(expected).difference(found))
             if missing:  # an approximate index misses some; among these alone it finds them
                 hits = self.vectors.search(
                     collection.engine_name, vector, len(missing), budget, where=where, within=missing
@@ -236,7 +230,7 @@ class PointCheck:
                 missing = sorted(set(missing).difference(hit.number for hit in hits))
             # Points of a generation that is being written match as well, but only live chunks count.
             if missing or self.catalog.inspection.expected_of(collection, sorted(found.difference(expected))):
-                wrong.append(difference)
+                wrong.append(f"a filter on document {document_id} finds other chunks than the catalog")
         return [StoreFinding(FindingKind.SEARCH_DIFFERS, collection.name, "", message) for message in wrong]
 
 
@@ -258,8 +252,6 @@ def payload_problem(held: Payload, expected: Payload) -> tuple[FindingKind, str]
 
 def vector_problem(held: Vectors, expected: Vectors) -> tuple[FindingKind, str] | None:
     """Return what is wrong with the vector of a point, None when it is right; float32, shape (dimensions,) both."""
-    if held.shape != expected.shape:
-        return FindingKind.VECTOR_DIFFERS, f"the vector has {held.size} numbers, not {expected.size}"
     if not np.isfinite(held).all():
         return FindingKind.VECTOR_DIFFERS, "the vector is not finite"
     if not expected.any():
@@ -306,8 +298,6 @@ class StoreCheck:
         Raises:
             StoreUnavailableError: the vector store does not answer.
         """
-        if name:
-            self.catalog.collections.get(tenant, name)
         work = partial(self._check, tenant, name, repair=repair)
         return self.runs(("check", tenant, name, repair), "check", work, budget, report)
 
@@ -341,7 +331,7 @@ class StoreCheck:
     ) -> Iterator[StoreFinding]:
         """Yield contradictions between tables, differences in full-text indexes, and generations nobody writes."""
         yield from (
-            finding for finding in self.catalog.inspection.table_problems(budget) if finding.collection in {*names, ""}
+            finding for finding in self.catalog.inspection.table_problems(budget, tenant) if finding.collection in names
         )
         for name in names:
             damaged = list(self.catalog.lexical_check.problems(budget, tenant, [name]))
@@ -430,9 +420,10 @@ class StoreCheck:
         name = collection.engine_name
         chunks = self.catalog.collections.counts(collection.tenant, collection.name).chunks
         lost: StoreFinding | None = None
-        is_missing = name not in self.vectors.collections(budget)
-        # Asked once more: a collection that was deleted or moved meanwhile has lost nothing.
-        if is_missing and chunks and self.catalog.collections.find(collection.tenant, collection.name) == collection:
+        if chunks and name not in self.vectors.collections(budget):
+            # Asked once more: a collection that was deleted or moved meanwhile has lost nothing.
+            if self.catalog.inspection.changed_position(collection) is None:
+                raise CollectionNotFoundError(name)
             message = f"the engine has no collection {name}: the vectors of {chunks} chunks are missing"
             lost = StoreFinding(FindingKind.VECTOR_MISSING, collection.name, name, message)
         else:

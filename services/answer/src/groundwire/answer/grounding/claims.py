@@ -111,7 +111,7 @@ def _pieces(text: str, sentence: Sentence) -> Iterator[tuple[int, int]]:
         case BlockKind.TABLE:
             rows = list(line_ranges(text, sentence.start, sentence.end))
             has_header = len(rows) > 1 and TABLE_RULE.fullmatch(text[slice(*rows[1])]) is not None
-            yield from rows[2 * has_header :]
+            yield from rows[has_header:]  # the rule below the header has no words
         case BlockKind.PROSE | BlockKind.LIST_ITEM:
             begin = sentence.start
             for border in _CLAUSE_BORDER.finditer(text, sentence.start, sentence.end):

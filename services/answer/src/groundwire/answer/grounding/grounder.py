@@ -122,7 +122,7 @@ _LEAST_GAIN = 0.05
 _NEARBY = 0.1
 _SAME_SUBJECT = 0.75
 _LEAST_ALIKE = 0.5
-_FEWEST_LITERAL_WORDS = 3
+_FEWEST_LITERAL_WORDS = 2
 _CORROBORATION = 0.5
 _MAX_MISSING = 2
 _MAX_SENTENCE_CHARS = 900
@@ -359,7 +359,7 @@ class _Comparison:
     def _literal(self, sentences: Sequence[_SourceSentence]) -> _Evidence | None:
         """Return the place where the claim occurs literally, None if there is none."""
         wanted = _folded_words(self._claim.text)
-        if wanted.count(" ") < _FEWEST_LITERAL_WORDS:  # a space before each word
+        if wanted.count(" ") <= _FEWEST_LITERAL_WORDS:  # one more than words
             return None
         for each in sentences:
             if wanted not in _folded_words(each.text):
