@@ -823,8 +823,6 @@ def test_entries_that_begin_with_the_same_field_are_records() -> None:
     entries = "Name: Ada\nRole: Owl keeper\nPhone: 555\n\nName: Ben\nRole: Cook\nPhone: 777"
     assert _texts(entries) == ["Name Ada: Role: Owl keeper; Phone: 555", "Name Ben: Role: Cook; Phone: 777"]
     assert _texts(entries.partition("\n\n")[0]) == ["Name: Ada", "Role: Owl keeper", "Phone: 555"]
-    told = entries.replace("Cook", f"Cook of the owls. {'He bakes the mice of the day. ' * 30}")
-    assert {each.heading for each in _find(told) if each.text.startswith("He bakes")} == {"Ben"}
 
 
 def test_two_words_say_something_where_they_are_an_amount() -> None:

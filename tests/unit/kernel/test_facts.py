@@ -94,6 +94,28 @@ def test_a_negation_of_the_source_that_a_claim_drops_is_named() -> None:
     assert (found.kind, found.text, found.instead) == (FactKind.NEGATION, "", "not")
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "It is not true that foxes hunt mice by night.",
+        "Never say that foxes hunt mice by night.",
+        "Nobody believes that foxes hunt mice by night.",
+        "Foxes no longer hunt mice by night.",
+        "Foxes hunt mice by night no more.",
+        "Owls sleep, and foxes hunt mice by night no longer, as all say.",
+    ],
+)
+def test_what_denies_a_whole_statement_is_a_negation(source: str) -> None:
+    (found,) = discrepancies(read("Foxes hunt mice by night."), [read(source)])
+    assert (found.kind, found.text) == (FactKind.NEGATION, "")
+    assert discrepancies(read(source), [read("Foxes do not hunt mice by night.")]) == ()
+
+
+@pytest.mark.parametrize("source", ["Foxes, no birds at all, hunt mice.", "Foxes hunt mice, no more than two."])
+def test_what_denies_something_else_is_none(source: str) -> None:
+    assert discrepancies(read("Foxes hunt mice."), [read(source)]) == ()
+
+
 def test_what_is_not_only_or_not_limited_to_something_is_no_negation() -> None:
     for said in ("not limited to", "not only", "not just"):
         assert discrepancies(read("Files include letters."), [read(f"Files include, {said} letters.")]) == ()

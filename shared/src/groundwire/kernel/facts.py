@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 from functools import cached_property
-from itertools import islice, takewhile
+from itertools import dropwhile, islice, takewhile
 
 from groundwire.kernel.words import FUNCTION_WORDS, NEGATION, content_stems, stem, words
 
@@ -73,13 +73,20 @@ class Reading:
 
     @cached_property
     def denials(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """Return for each negation its text and the stems that follow it in its clause, at most four."""
+        """Return for each negation its text and the stems that it denies, at most four: those behind it in its clause.
+
+        "It is not true that" and the like deny what follows; "no more" at the end denies what comes before.
+        """
         found: list[tuple[str, tuple[str, ...]]] = []
         for match in _DENIAL.finditer(self.text):
             if not _NOT_ONLY.match(self.text, match.end()):
                 is_elliptic = _DENIES_THE_SAME.match(self.text, match.start()) is not None
                 clause = _CLAUSE_END.split(self.text[match.end() : match.end() + _DENIED_CHARS], maxsplit=1)[0]
-                found.append((match[0], () if is_elliptic else tuple(content_stems(clause)[:_DENIED_WORDS])))
+                denied = [*dropwhile(_INTRODUCING.__contains__, content_stems(clause))][:_DENIED_WORDS]
+                if _ANY_MORE.fullmatch(clause):
+                    before = _CLAUSE_END.split(self.text[max(0, match.start() - _DENIED_CHARS) : match.start()])[-1]
+                    denied = content_stems(before)[-_DENIED_WORDS:]
+                found.append((match[0], () if is_elliptic else tuple(denied)))
         return tuple(found)
 
     def of(self, kind: FactKind) -> list[Fact]:
@@ -300,6 +307,11 @@ _DENIES_THE_SAME = re.compile(
 )
 _CLAUSE_END = re.compile(r"[,;:.!?()\u2014]|\bbut\b", re.IGNORECASE)
 _DENIED_WORDS = 4
+# Behind a negation, what they introduce is denied: "it is not true that", "nobody claims that", "no longer".
+_INTRODUCING = frozenset(
+    content_stems("true correct right case fact say said claim claimed believe think mean imply suggest longer")
+)
+_ANY_MORE = re.compile(r"\s*(?:more|longer|any\s?more|any longer)\s*", re.IGNORECASE)
 _DENIED_CHARS = 80
 _DENYING_PREFIXES = ("un", "non", "dis", "in", "im", "ir")
 

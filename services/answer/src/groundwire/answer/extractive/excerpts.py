@@ -319,7 +319,7 @@ class _Reader:
                 yield held
             held = None
             for excerpt in found:
-                held = self._named(replace(excerpt, heading=excerpt.heading or self._heading, opens=opens))
+                held = self._named(replace(excerpt, heading=self._heading, opens=opens))
                 if self._lead_in is not item:
                     yield held
                     held = None
