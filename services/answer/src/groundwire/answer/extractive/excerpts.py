@@ -737,10 +737,10 @@ def _along_lines(content: str, items: Sequence[Sentence]) -> list[Sentence]:
 
 def _with_bars(text: str) -> str:
     """Return a text whose lines in columns begin with a bar, which makes a table of Markdown of them."""
-    lines = text.split("\n")
+    lines = text.splitlines(keepends=True)
     rows: list[int] = []
     for place, line in enumerate([*lines, ""]):
-        is_rule = len(rows) == 1 and _RULE.fullmatch(line) is not None
+        is_rule = len(rows) == 1 and _RULE.fullmatch(line.rstrip()) is not None
         # Cells of a row that fill their columns are nearer to each other.
         if is_rule or len(GAP.findall(line.strip())) >= (1 if rows else _LEAST_GAPS):
             rows.append(place)
@@ -748,7 +748,7 @@ def _with_bars(text: str) -> str:
         if len(rows) >= _LEAST_ROWS:
             lines[rows[0] : place] = (f"|{each[1:]}" for each in lines[rows[0] : place])
         rows = []
-    return "\n".join(lines)
+    return "".join(lines)
 
 
 def _is_title(text: str, titles: Collection[tuple[str, ...]]) -> bool:

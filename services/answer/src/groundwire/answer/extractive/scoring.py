@@ -126,6 +126,7 @@ _DOES = re.compile(r"\bwhat do(?:es)? .* do\W*$", re.IGNORECASE)
 _SELF = re.compile(r"\b(?:I|me|my|mine|we|(?-i:us)|our|ours)\b", re.IGNORECASE)
 # What stands in front of a cell of a wide row: "Range: -32768 to +32767; Size: 2 bytes".
 _COLUMN = re.compile(r"(?:^|; |\()([^:;()]{1,40}): ")
+_CELL = re.compile(r"[^;]+")
 _SHOWN_BY_WORDS = frozenset({QuestionKind.EXAMPLE, QuestionKind.COMPARISON})
 _NAMED_KINDS = frozenset({QuestionKind.PERSON, QuestionKind.PLACE, QuestionKind.TIME})
 _ASKS_WHAT_IS_SO = frozenset({QuestionKind.ENUMERATION, QuestionKind.OTHER})
@@ -428,7 +429,7 @@ def _has_asked_cell(question: Question, row: str) -> bool:
 def _answers_as_row(question: Question, row: str) -> bool:
     """Tell whether a row has the column asked for, or one cell with all that is asked about and the kind of answer."""
     name, _, cells = row.partition(": ")
-    is_about = any(set(question.stems) <= set(content_stems(each)) for each in (name, *cells.split("; ")))
+    is_about = any(set(question.stems) <= set(content_stems(each)) for each in (name, *_CELL.findall(cells)))
     return _has_asked_cell(question, row) or (is_about and kind_match(question, row) > 0)
 
 
