@@ -156,7 +156,7 @@ async def test_a_summary_is_written_by_the_model_or_quoted_and_says_which(addres
 
 
 async def test_a_summary_is_waited_for_as_long_as_the_setting_says(tmp_path: Path) -> None:
-    settings = {"GROUNDWIRE_ANSWER_SUMMARY_TIMEOUT_S": "0.3", "RAG_SUMMARY_EVERY_N_TURNS": "1"}
+    settings = {"GROUNDWIRE_ANSWER_SUMMARY_TIMEOUT_S": "2.0", "RAG_SUMMARY_EVERY_N_TURNS": "1"}
     async with scripted_model(ending="hang") as model:
         arguments = ("--embedder", "hashing:64", "--vectors", "memory:", "--generator", f"openai+{model.url}#tiny")
         server = await asyncio.to_thread(ServerProcess, tmp_path / "data", arguments, **settings)
