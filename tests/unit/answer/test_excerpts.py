@@ -801,30 +801,6 @@ def test_a_list_of_fields_is_read_field_by_field() -> None:
     assert [each.field_of for each in head][-1] == ":Title: Owls :Author: Ada Lovelace"
 
 
-def test_lines_in_columns_are_the_rows_of_a_table() -> None:
-    content = (
-        "Prices of the year\n\nFood        Unit     Price\n-------------------------\nMice        bag       2.50\n"
-        "Dead voles  piece        1\n\nSet to  full  lines  is no table.\nIt  goes  on here.\n\nOne   row   alone."
-    )
-    mice, voles, names, *prose = _find(content, Markup.NONE)
-    assert [each.text for each in (mice, voles, names)] == [
-        "Food Mice: Unit: bag; Price: 2.50",
-        "Food Dead voles piece: 1",
-        "Food: Mice, Dead voles piece.",
-    ]
-    assert _quoted(mice) == "Mice        bag       2.50"
-    assert [content[start:end] for _, start, end in mice.header] == ["Food        Unit     Price"]
-    assert not any(each.kind is BlockKind.TABLE for each in prose)
-    bare = _find("Mice    bag     2.50\nVoles   piece   1.00", Markup.NONE)
-    assert [each.text for each in bare] == ["Mice: bag; 2.50", "Voles: piece; 1.00"]
-
-
-def test_entries_that_begin_with_the_same_field_are_records() -> None:
-    entries = "Name: Ada\nRole: Owl keeper\nPhone: 555\n\nName: Ben\nRole: Cook\nPhone: 777"
-    assert _texts(entries) == ["Name Ada: Role: Owl keeper; Phone: 555", "Name Ben: Role: Cook; Phone: 777"]
-    assert _texts(entries.partition("\n\n")[0]) == ["Name: Ada", "Role: Owl keeper", "Phone: 555"]
-
-
 def test_two_words_say_something_where_they_are_an_amount() -> None:
     assert _texts("Serves 4. Serves well. Serves 4") == ["Serves 4."]
 

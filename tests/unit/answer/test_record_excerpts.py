@@ -1,4 +1,4 @@
-"""What can be quoted of records, which are extracted from tables and JSON Lines."""
+"""What can be quoted of records and rows: of CSV, JSON Lines, and plain text in columns or fields."""
 
 from groundwire.answer.evidence import Markup
 from groundwire.answer.extractive.excerpts import find_excerpts
@@ -42,3 +42,31 @@ def test_the_question_of_a_record_is_the_heading_of_its_answer() -> None:
 
 def test_what_is_no_field_is_not_quoted() -> None:
     assert _find("nothing of the kind\n\nBird:\n\nNests: 14") == []
+
+
+def _shown(content: str) -> list[str]:
+    return [each.text for each in find_excerpts([make_passage(content)])]
+
+
+def test_lines_in_columns_are_the_rows_of_a_table() -> None:
+    content = (
+        "Prices of the year\n\nFood        Unit     Price\n-------------------------\nMice        bag       2.50\n"
+        "Dead voles  piece        1\n\nSet to  full  lines  is no table.\nIt  goes  on here.\n\nOne   row   alone."
+    )
+    mice, voles, names, *prose = find_excerpts([make_passage(content, markup=Markup.NONE)])
+    assert [each.text for each in (mice, voles, names)] == [
+        "Food Mice: Unit: bag; Price: 2.50",
+        "Food Dead voles piece: 1",
+        "Food: Mice, Dead voles piece.",
+    ]
+    assert content[mice.start : mice.end] == "Mice        bag       2.50"
+    assert [content[start:end] for _, start, end in mice.header] == ["Food        Unit     Price"]
+    assert not any(each.kind is BlockKind.TABLE for each in prose)
+    bare = find_excerpts([make_passage("Mice    bag     2.50\nVoles   piece   1.00", markup=Markup.NONE)])
+    assert [each.text for each in bare] == ["Mice: bag; 2.50", "Voles: piece; 1.00"]
+
+
+def test_entries_that_begin_with_the_same_field_are_records() -> None:
+    entries = "Name: Ada\nRole: Owl keeper\nPhone: 555\n\nName: Ben\nRole: Cook\nPhone: 777"
+    assert _shown(entries) == ["Name Ada: Role: Owl keeper; Phone: 555", "Name Ben: Role: Cook; Phone: 777"]
+    assert _shown(entries.partition("\n\n")[0]) == ["Name: Ada", "Role: Owl keeper", "Phone: 555"]
