@@ -511,6 +511,35 @@ def test_a_divided_word_is_written_as_elsewhere(page: str, shown: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("drawn", "shown"),
+    [
+        (
+            "The \x1crst di\x1berence, re\x1dected by coe\x1ecients, is sou\x1fe o\x1b",
+            "The first difference, reflected by coefficients, is souffle off",
+        ),
+        (
+            "The \x0crst di\x0berence, in\rexible, by coe\x0ecients, is sou\x0fe",
+            "The first difference, inflexible, by coefficients, is souffle",
+        ),
+        (
+            "A \x10\x1cshy\x11 plot of \x10+\x11 signs, \x12Tide\x11, \x13mer\x14.",
+            "A \u201cfishy\u201d plot of \u201c+\u201d signs, \u201eTide\u201d, \xabmer\xbb.",
+        ),
+        ("65\x1585 % \x16 or .5\x15.55", "65\u201385 % \u2014 or .5\u2013.55"),
+        ("\x88 rain", "\u2022 rain"),
+        ("\x15 fog", "\ufffd fog"),
+        ("log \x10 \x14 y \x11 \x1b 2 \x88x", "log \ufffd \ufffd y \ufffd \ufffd 2 \x88x"),
+    ],
+)
+def test_bitmap_fonts_of_tex_give_ligatures_quotes_and_dashes(drawn: str, shown: str) -> None:
+    assert read(make_pdf([[(72, 700, "F1", 11, drawn)]])).text == shown
+
+
+def test_a_dash_of_tex_may_begin_a_line_but_the_first() -> None:
+    assert read(make_pdf(["Weather:\n\x15 fog\n\x15 2"])).text.split("\n")[1:] == ["\u2013 fog", "\ufffd 2"]
+
+
 def typed(*lines: tuple[float, float, str, str]) -> SourceText:
     return read(make_pdf([[(x, y, font, 11, text) for x, y, font, text in lines]]))
 

@@ -52,6 +52,11 @@ def test_larger_type_names_the_headings_and_its_size_their_levels() -> None:
     ]
 
 
+def test_titles_have_the_ligatures_of_tex() -> None:
+    """Of bitmap fonts, of which PDFium gives control characters."""
+    assert headings(with_titles(("Re\x1dected tides", BOLD, 14))) == [*PLAIN, (1, "Reflected tides")]
+
+
 @pytest.mark.parametrize(
     "line",
     [

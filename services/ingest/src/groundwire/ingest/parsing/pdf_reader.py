@@ -1,9 +1,7 @@
 """Read PDF with PDFium: the text of each page in the order that PDFium gives it, tables, code, and the page numbers."""
 
-import ctypes
 import math
 import re
-import struct
 from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
@@ -14,6 +12,13 @@ from textwrap import indent
 from typing import Any
 
 from groundwire.ingest.chunking.cuts import TextOutline
+from groundwire.ingest.parsing.pdf_characters import (
+    NO_LINE_END,
+    as_spelled,
+    with_superscripts,
+    with_surrogates,
+    with_tex_characters,
+)
 from groundwire.ingest.parsing.pdf_contents import LEADERS, find_contents
 from groundwire.ingest.parsing.pdf_lines import Cell, Line, read_lines
 from groundwire.ingest.parsing.pdf_structure import (
@@ -27,7 +32,6 @@ from groundwire.ingest.parsing.pdf_structure import (
 from groundwire.ingest.parsing.pdf_tags import HeadingTags
 from groundwire.ingest.parsing.pdf_titles import PrintedTitles
 from groundwire.ingest.parsing.source_text import (
-    RAISED,
     ReadingLimits,
     SourceText,
     SourceWarning,
@@ -259,73 +263,6 @@ def _as_markdown(cells: Sequence[Sequence[str]], *, is_bolder: bool) -> str:
     return "\n".join(shown)
 
 
-# Digits of footnotes and exponents stand this much higher than the text before them, in sizes of its font.
-_RAISED, _TOO_HIGH = 0.15, 0.8
-_DIGITS_BEHIND_TEXT = re.compile(r"(?<=\S)\d+")
-_SIGNS, _BETWEEN_NOTES, _OF_FRACTIONS = "+-\u2212", ",-\u2013", ("/", "\u2044")
-# Stands for a line end that PDFium sees where the text comes down again behind a raised digit; no text has it.
-_NO_LINE_END = "\x00"
-
-
-def with_superscripts(raw: Any, page: Any, text: str) -> str:
-    """Return the text of a page, in the same length, with raised digits as such: 10\u00b3, which would be 103.
-
-    The line ends that PDFium adds behind them become `_NO_LINE_END`.
-
-    Args:
-        raw: the module `pypdfium2.raw`.
-        page: the handle of the text of the page.
-        text: all of its text, lines ending in CR LF.
-    """
-    if raw.FPDFText_CountChars(page) != len(text):
-        return text
-    x, y = ctypes.c_double(), ctypes.c_double()
-
-    def origin(index: int) -> tuple[float, float]:
-        raw.FPDFText_GetCharOrigin(page, index, x, y)
-        return x.value, y.value
-
-    shown = list(text)
-    base = after = 0  # the character that the last raised digits stand above, and where these end
-    for digits in _DIGITS_BEHIND_TEXT.finditer(text):
-        first, last = digits.start(), digits.end() - 1
-        if not (after == first - 1 and text[after] in _BETWEEN_NOTES):  # otherwise another note at the same word
-            base = first - 1
-            while base > 0 and text[base] in _SIGNS:
-                base -= 1
-        left, level = origin(base)
-        right, height = origin(last)
-        size = raw.FPDFText_GetFontSize(page, base) if height > level else 0.0
-        if not (size and right > left and _RAISED * size < height - level < _TOO_HIGH * size):
-            continue
-        first, after = last, last + 1
-        while first - 1 > base and origin(first - 1)[1] > level:
-            first -= 1
-        following = after + 2 if text.startswith("\r\n", after) and after + 2 < len(text) else after
-        if following > after:
-            right, its_level = origin(following)
-            if right > left and abs(its_level - level) < _RAISED * size:
-                shown[after:following] = _NO_LINE_END * 2
-        # Numerators are raised, too: `(1/n`, but `2\u00b9/2`.
-        if text[base].isdigit() or not text.startswith(_OF_FRACTIONS, following):
-            shown[first:after] = text[first:after].translate(RAISED)
-    return "".join(shown)
-
-
-_BEYOND, _SURROGATE = re.compile("[\U00010000-\U0010ffff]"), re.compile("[\ud800-\udfff]")
-
-
-def _with_surrogates(text: str) -> str:
-    """Return a text in which each character beyond U+FFFF is two, as it is for PDFium, which counts in UTF-16."""
-    return _BEYOND.sub(lambda each: "".join(map(chr, struct.unpack("<2H", each[0].encode("utf-16-le")))), text)
-
-
-def _without_surrogates(text: str) -> str:
-    """Return the text of a text with surrogates."""
-    found = _SURROGATE.search(text)
-    return text if found is None else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
 def _bookmarks(pdf: Any, page_count: int) -> list[Bookmark]:
     bookmarks: list[Bookmark] = []
     with suppress(load("pypdfium2").PdfiumError):  # damaged bookmarks cost headings, not the document
@@ -394,12 +331,12 @@ def read_pdf(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
         for index in range(count):
             try:
                 with closing(pdf[index]) as page, closing(page.get_textpage()) as content:
-                    text = _with_surrogates(content.get_text_range())
+                    text = with_surrogates(with_tex_characters(content.get_text_range()))
                     tags.read(page.raw, content.raw, text, index)
                     text = with_superscripts(raw, content.raw, text)
                     lines = read_lines(raw, content.raw, text)
                     titles.read(text, lines, index)
-                    text = _without_surrogates(with_layout(text, lines).replace(_NO_LINE_END, ""))
+                    text = as_spelled(with_layout(text, lines).replace(NO_LINE_END, ""))
             except pdfium.PdfiumError:
                 text, damaged = "", damaged + 1
             texts.append(text)
@@ -415,9 +352,7 @@ def read_pdf(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
         stated = max(_bookmarks(pdf, count), tags.as_bookmarks(), key=len)
         contents = find_contents(texts)
         for bookmarks in (stated, contents.bookmarks, titles.as_bookmarks()):
-            entries = [
-                replace(each, title=on_one_line(_without_surrogates(each.title))) for each in bookmarks[:_MAX_BOOKMARKS]
-            ]
+            entries = [replace(each, title=on_one_line(as_spelled(each.title))) for each in bookmarks[:_MAX_BOOKMARKS]]
             named = {(each.page_index, each.title) for each in entries}
             text, pages = _joined(contents.left_out(without_running_lines(texts, named)))
             if found := find_headings(text, pages, entries):
