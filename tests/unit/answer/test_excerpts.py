@@ -131,6 +131,20 @@ def test_one_such_thing_leans_on_what_comes_before() -> None:
     assert other.text == "Owls live in zoos. One such zoo is in Bonn."
 
 
+@pytest.mark.parametrize(
+    ("second", "leans"),
+    [
+        ("Owls prefer the latter.", True),
+        ("Owls hunt in the former, however.", True),
+        ("Owls prefer mice and eat the latter.", False),
+        ("Owls live in the former Zoo.", False),
+    ],
+)
+def test_the_latter_of_two_things_comes_with_them(second: str, leans: bool) -> None:
+    _, other = _find(f"Foxes eat mice or hens. {second}")
+    assert other.text == (f"Foxes eat mice or hens. {second}" if leans else second)
+
+
 def test_what_leans_on_text_outside_of_the_passage_says_so() -> None:
     (excerpt,) = _find("They sleep by day in holes.")
     assert excerpt.leans

@@ -134,6 +134,19 @@ def test_what_is_asked_for_stays_without_courtesy(question: str, subject: tuple[
     assert read_question(question).subject == subject
 
 
+@pytest.mark.parametrize(
+    ("question", "subject"),
+    [
+        ("What does REML stand for in statistics?", ("reml",)),
+        ("What does an asterisk mean in the first column of a table?", ("asterisk",)),
+        ("What does fork do in Unix?", ("fork",)),
+        ("What does a fork do in the night?", ()),
+    ],
+)
+def test_what_a_thing_means_somewhere_is_asked_of_the_thing(question: str, subject: tuple[str, ...]) -> None:
+    assert read_question(question).subject == subject
+
+
 def test_what_several_things_are_asks_for_a_definition_unless_they_are_known() -> None:
     assert read_question("What are red foxes?").subject == ("red", "fox")
     assert read_question("What are the red foxes?").kind is QuestionKind.ENUMERATION

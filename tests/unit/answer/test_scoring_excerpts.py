@@ -41,6 +41,26 @@ def _best(question: str, *contents: str) -> str:
     return min(make_scored(question, *contents), key=Scored.order).excerpt.text
 
 
+def test_options_are_words_of_a_question() -> None:
+    assert read_question("What does --clear do?").stems == ("clear", "--clear")
+    entries = (
+        "I use clear to mean that it is done.\n\n`--clear-all`: Clear all of them.\n\n`--clear`: Clear the screen.\n"
+    )
+    assert _best("What does --clear do?", entries) == "--clear: Clear the screen."
+
+
+@pytest.mark.parametrize(
+    ("question", "best"),
+    [
+        ("What is ownership?", "In Rust, ownership governs how memory is managed."),
+        ("Why is there ownership?", "In Rust, ownership governs how memory is managed."),
+    ],
+)
+def test_a_sentence_with_hardly_a_word_of_its_own_explains_nothing(question: str, best: str) -> None:
+    content = "Ownership scales.\n\nIn Rust, ownership governs how memory is managed.\n"
+    assert _best(question, content) == best
+
+
 def test_operators_are_words_of_a_question() -> None:
     assert read_question("What does the @ operator do?").stems == ("operator", "@")
     assert read_question("How does ~= differ from $in?").stems == ("~=", "$in")
@@ -80,6 +100,8 @@ def test_operators_are_words_of_a_question() -> None:
         ("The Copay<T> type keeps track of fees.", 0.7),
         ("Copays can be thought of as shares of a bill.", 1.0),
         ("Copays are created by the plan.", 0.5),
+        ("Copays are indicated by an asterisk.", 0.7),
+        ("This is what is meant by copay: a fixed fee.", INTRODUCED_AS_TERM),
         ("Copays are carefully written on each card.", 0.5),
         ("Copays are used by most plans.", 0.7),
         ("Copays, the fees of a plan, are a share of the bill.", 1.0),

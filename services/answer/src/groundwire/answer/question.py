@@ -158,12 +158,14 @@ _ASKED_FOR = re.compile(
 )
 DEEDS = "do|set|specify|control|configure|return|represent|determine|indicate|enable|provide|hold|contain|store"
 """What "What does … do?" may end with."""
+_MEANS = r"(?:mean|stand for)(?: in [^?.,;]{1,40})?"
 _SUBJECT = re.compile(
     r"^\W*(?:what(?:'s|\u2019s| is| are| was| were)(?: meant by)?|define"
-    rf"|explain|describe|tell me about|what do(?:es)?(?= .* (?:mean|{DEEDS}|say|stand for)(?: in \w+)?\W*$))"
+    r"|explain|describe|tell me about"
+    rf"|what do(?:es)?(?= .* (?:{_MEANS}|(?:{DEEDS}|say)(?: in \w+)?)\W*$))"
     r" (?!\w+ed (?:in|from|by|with|at|on|as|when|if|during|since)\b)"
     r"(?:an? |the |exactly )*(?P<subject>(?:[^?.,;]|\.(?=\w)){1,60}?)"
-    rf"(?: mean| (?:{DEEDS})| say| stand for| (?:used |needed |good |meant )?for| about)?"
+    rf"(?: {_MEANS}| (?:{DEEDS})| say| (?:used |needed |good |meant )?for| about)?"
     r"(?: in (?:rust|python|general|simple terms|(?-i:[A-Z])[\w+#.-]*))?\W*$",
     re.IGNORECASE,
 )
@@ -192,6 +194,7 @@ NAME_OF_CODE = (
 )
 """Pattern of names of code and of settings: `top_k`, `os.urandom`, `DOCUMENT_ENCODING`, `onRequest`, but not iPhone."""
 _NAMED_IN_CODE = re.compile(NAME_OF_CODE)
+_LONG_OPTION = re.compile(r"(?<![\w-])--[A-Za-z][\w-]++")
 # Names that are function words in lower case, and would be left out as such.
 _SMALL_NAMES = re.compile(r"\b(?:US|IT|WHO|(?<=\w )Go)\b")
 _LONGEST_SUBJECT = 4
@@ -271,14 +274,16 @@ def keywords(text: str) -> list[str]:
 
 
 def exact_words(text: str) -> list[str]:
-    """Return what a text has that its words alone are not, in lower case: signs, names of code, and IT or Go.
+    """Return what a text has that its words alone are not, in lower case: signs, options, names of code, IT and Go.
 
-    So `->` is more than nothing, and `SESSION_COOKIE_NAME` is not `SESSION_COOKIE_PATH`. Of `a.b_c` there is `b_c` too.
+    So `->` is more than nothing, and `SESSION_COOKIE_NAME` is not `SESSION_COOKIE_PATH`, nor `--clear` `--clear-all`.
+    Of `a.b_c` there is `b_c` too.
     """
     small = [] if text.isupper() else _SMALL_NAMES.findall(text)
     names = [each.casefold() for each in (*_NAMED_IN_CODE.findall(text), *small)]
     parts = (part for each in names for part in each.split(".") if part != each and "_" in part)
-    return [*signed_words(text), *names, *parts]
+    options = map(str.casefold, _LONG_OPTION.findall(text))
+    return [*signed_words(text), *options, *names, *parts]
 
 
 def without_names_of_code(text: str) -> str:

@@ -215,7 +215,8 @@ _DEFINING_VERB = re.compile(
 )
 # How something comes about or where it stands does not say what it is: "Environments are created by calls".
 _MADE = re.compile(
-    r" (?:\w+ly )?(?!used|designed|meant|intended|called|known|defined)\w+(?:ed|wn|en) (?:\w+ly )?"
+    r" (?:\w+ly )?(?!used|designed|meant|intended|called|known|defined|indicated|denoted|represented|characteri[sz]ed"
+    r"|composed)\w+(?:ed|wn|en) (?:\w+ly )?"
     r"(?:by|in|from|on|with|when|if|at|after|before|as)\b",
     re.IGNORECASE,
 )
@@ -230,7 +231,7 @@ _KIND_WITHIN = 3
 """Words that carry meaning, behind "is", among which it is said of what kind a thing is."""
 INTRODUCED_AS_TERM = 0.6
 BELOW_ITS_NAME = 0.8
-_INTRODUCED = re.compile(r"\b(?:called|named|known as|termed) (?:an? |the )?(?P<term>[^.,;:()]{2,60})")
+_INTRODUCED = re.compile(r"\b(?:called|named|known as|termed|meant by) (?:an? |the )?(?P<term>[^.,;:()]{2,60})")
 # "… Rules Check (ERC)" and "(Multiversion Concurrency Control, MVCC)".
 _ABBREVIATION = re.compile(r"(?:[\s\"\u201d]\(|, )(?P<term>[A-Z]{2,6})\)")
 # "This PEP introduces …", "A new type … is added".

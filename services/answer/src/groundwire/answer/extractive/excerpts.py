@@ -136,7 +136,9 @@ _LEANS = re.compile(
     re.IGNORECASE,
 )
 _OF_THESE = re.compile(
-    r"\b(?:any|each|either|one|some|all|both|none|many|most|several|few) of (?:these|those)\b", re.IGNORECASE
+    r"\b(?:any|each|either|one|some|all|both|none|many|most|several|few) of (?:these|those)\b"
+    r"|^(?:(?! (?:and|or) ).)*\bthe (?:latter|former)(?=[.,;:)]| (?:is|are|was|were|has|have|can|will|case|one)\b)",
+    re.IGNORECASE,
 )
 # "It is possible that ..." and "This chapter ..." lean on nothing.
 _LEANS_ON_NOTHING = re.compile(

@@ -100,6 +100,8 @@ class Scored:
         return (-self.score, self.excerpt.passage.rank, self.excerpt.start, self.excerpt.end)
 
 
+_FEWEST_NEW_WORDS = 2
+"""Words that carry meaning and are not those of the question, below which a sentence explains nothing."""
 # "013" is 13, "0.5" stays as it is.
 _DIGITS = re.compile(r"0*(\d+(?:[.,]\d+)*)")
 _NUMBERED = re.compile(r"^1\. ", re.MULTILINE)
@@ -130,6 +132,7 @@ _CELL = re.compile(r"[^;]+")
 _SHOWN_BY_WORDS = frozenset({QuestionKind.EXAMPLE, QuestionKind.COMPARISON})
 _NAMED_KINDS = frozenset({QuestionKind.PERSON, QuestionKind.PLACE, QuestionKind.TIME})
 _ASKS_WHAT_IS_SO = frozenset({QuestionKind.ENUMERATION, QuestionKind.OTHER})
+_TOLD_IN_WORDS = frozenset({QuestionKind.DEFINITION, QuestionKind.REASON})
 _FACT_KINDS = _NAMED_KINDS | {QuestionKind.QUANTITY}
 
 
@@ -307,6 +310,7 @@ def _parts(
         "note_of_change": float(is_note_of_change(question, excerpt.heading, passage.section_heading, passage.chapter)),
         "back_matter": float(is_back_matter(question, excerpt.heading, passage.chapter)),
         "tip": float(question.kind in _ASKS_WHAT_IS_SO and is_tip(excerpt.text)),
+        "empty": float(definition < 1 and _is_empty(question, excerpt)),
         "undoing": float(is_how and undoes(question, excerpt.heading, told)),
         "unmet_negation": _unmet_negation(question, excerpt),
         "example": float(question.kind in _SHOWN_BY_WORDS and match > 0),
@@ -316,6 +320,14 @@ def _parts(
         **ways,
         **({form: share} if form else {}),
     }
+
+
+def _is_empty(question: Question, excerpt: Excerpt) -> bool:
+    """Tell whether a sentence explains nothing: "Ownership scales." has one word that the question does not have."""
+    is_label = LABEL.match(excerpt.text) is not None
+    if question.kind not in _TOLD_IN_WORDS or excerpt.kind is not BlockKind.PROSE or is_label:
+        return False
+    return len(excerpt.stems.difference(question.stems)) < _FEWEST_NEW_WORDS
 
 
 def _is_below_name(question: Question, excerpt: Excerpt) -> bool:

@@ -41,6 +41,7 @@ class RankingWeights:
     unasked_label: float = -0.2
     whole_list: float = 0.09
     tip: float = -0.08
+    empty: float = -0.2
     unasked_list: float = -0.05
     unasked_column: float = -0.20
     asked_cell: float = 0.2
