@@ -52,6 +52,22 @@ def test_larger_type_names_the_headings_and_its_size_their_levels() -> None:
     ]
 
 
+def test_numbered_titles_in_the_type_of_the_text_are_headings() -> None:
+    """As in articles whose titles are set in small capitals; type tells the headings wherever it can."""
+    said = [FILLER[0][0]] * 2
+    lines = ["1. Introduction", *said, "2 The tides", *said]
+    ys = [700, 670, 658, 628, 598, 586]
+    printed: list[Placed] = [(72, y, TEXT, 10, line) for y, line in zip(ys, lines, strict=True)]
+    assert headings(printed) == [(1, "1. Introduction"), (1, "2 The tides")]
+    assert headings(printed, bookmarks=(("The tides", 0),)) == [(1, "2 The tides")]
+
+
+def test_a_question_may_be_a_long_title() -> None:
+    question = "If the moon pulls the sea to it twice a day, why does it do so here but once?"
+    assert headings(with_titles((question, BOLD, 14))) == [*PLAIN, (1, question)]
+    assert headings(with_titles((question.rstrip("?"), BOLD, 14))) == PLAIN
+
+
 def test_titles_have_the_ligatures_of_tex() -> None:
     """Of bitmap fonts, of which PDFium gives control characters."""
     assert headings(with_titles(("Re\x1dected tides", BOLD, 14))) == [*PLAIN, (1, "Reflected tides")]
@@ -138,7 +154,7 @@ def test_where_the_text_is_bold_only_larger_type_is_a_title() -> None:
 
 def test_two_titles_are_too_few_and_every_third_line_is_too_many() -> None:
     assert headings(page(*FILLER, ("Tides", BOLD, 14), *FILLER, ("Waves", BOLD, 14), *FILLER)) == []
-    mixed = [line for number in "abcdefgh" for line in ((f"Part {number * 3}", BOLD, 14.0), *FILLER[:1])]
+    mixed = [line for number in "abcdefgh" for line in ((f"Rain {number * 3}", BOLD, 14.0), *FILLER[:1])]
     assert headings(page(*mixed)) == []
 
 

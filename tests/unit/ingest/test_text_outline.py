@@ -122,6 +122,22 @@ def test_a_short_numbered_title_may_have_its_text_in_the_next_line() -> None:
     assert found(text) == [(1, "1. Budget"), (1, "2. Roof")]
 
 
+def test_a_numbered_question_may_take_several_lines() -> None:
+    text = (
+        "1. I know that owls hunt mice at night, but mine sleeps.\nWhat do I do?\n\nWake it.\n\n"
+        "2. Why does it bite?\nIt is hungry and has no mice.\n\n"
+        "2. Is it the light that\nkeeps the owl\nso much\nawake?\n\nNo.\n\n"
+        "2. When I wake the owl\nit says so.\nWhat is wrong?\n\nIt is day.\n"
+    )
+    assert found(text) == [
+        (1, "1. I know that owls hunt mice at night, but mine sleeps. What do I do?"),
+        (1, "2. Why does it bite?"),
+    ]
+    assert found(text.replace("2. Why does it bite?\nIt is hungry and has no mice.\n\n", ""))[1:] == [
+        (1, "2. When I wake the owl it says so. What is wrong?")
+    ]
+
+
 def test_capitals_above_indented_text_are_headings() -> None:
     text = (
         "OWL(1)\n\nNAME\n       owl - watch mice\n\nSEE ALSO\n\n       mouse(1)\n\n"

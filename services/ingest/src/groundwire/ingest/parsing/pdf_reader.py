@@ -43,6 +43,7 @@ from groundwire.ingest.parsing.source_text import (
     over_limit,
     source_properties,
 )
+from groundwire.ingest.parsing.text_outline import text_outline
 from groundwire.kernel.document import DocumentFormat
 from groundwire.kernel.document_errors import DocumentEncryptedError, DocumentWithoutTextError
 from groundwire.kernel.errors import FieldViolation
@@ -306,7 +307,8 @@ _PLACEHOLDERS = frozenset({"python-docx", "untitled", "anonymous", "(anonymous)"
 def read_pdf(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
     """Return the text of all pages, where each of them lies, and its headings.
 
-    Bookmarks or tags name these, whichever are more, else the printed contents, else the type that they are set in.
+    Bookmarks or tags name these, whichever are more, else the printed contents, else the type that they are set in,
+    else their form, as in plain text.
 
     Raises:
         DocumentEncryptedError: it needs a password.
@@ -357,7 +359,7 @@ def read_pdf(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
             text, pages = _joined(contents.left_out(without_running_lines(texts, named)))
             if found := find_headings(text, pages, entries):
                 break
-        text, pages, headings = set_apart(text, pages, found)
+        text, pages, headings = set_apart(text, pages, found or text_outline(text).headings)
         said = {key: value for key, value in pdf.get_metadata_dict().items() if value.lower() not in _PLACEHOLDERS}
         properties = source_properties(
             title=said.get("Title"),

@@ -31,6 +31,10 @@ _NUMBERED = re.compile(
     r"(?!(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*[ .]+\d)"
     r"[\"'\u201c(]?[A-Z][^\n]{0,78}(?<![.,;:!])"
 )
+_NUMBERED_QUESTION = re.compile(
+    r"(?P<number>\d{1,2}(?:\.\d{1,2}){0,5})[.)]?[ \t]{1,8}[\"'\u201c(]?[A-Z].{0,200}\?", re.DOTALL
+)
+_MOST_QUESTION_LINES = 3
 _SHORT_TITLE = 50
 # A longer line, or one that begins otherwise, is the rest of an item of a list.
 _TEXT = re.compile(r"[ \t]*[A-Z\"'\u201c(](?!\d)[^\n]{20}")
@@ -120,16 +124,10 @@ def _chapters(text: str, paragraphs: Sequence[list[_Line]]) -> list[Heading]:
 def _numbered(text: str, paragraphs: Sequence[list[_Line]]) -> list[Heading]:
     """Return the numbered titles behind blank lines, such as `2.1 Limits`, as far as each counts on from the last one.
 
-    A short one may have its text in the next line. What a table of contents names has neither text nor sections below
-    and is left out.
+    A short one may have its text in the next line, a question may take several. What a table of contents names has
+    neither text nor sections below and is left out.
     """
-    found = [
-        (tuple(map(int, title["number"].split("."))), *lines[0])
-        for lines in paragraphs
-        if lines
-        and (title := _NUMBERED.fullmatch(text[slice(*lines[0])])) is not None
-        and (len(lines) == 1 or (len(title[0]) <= _SHORT_TITLE and _TEXT.match(text, *lines[1])))
-    ]
+    found = [title for lines in paragraphs if lines and (title := _numbered_title(text, lines)) is not None]
     with_text: list[tuple[tuple[int, ...], int, int]] = []
     below = len(text)
     for number, start, end in reversed(found):
@@ -144,6 +142,18 @@ def _numbered(text: str, paragraphs: Sequence[list[_Line]]) -> list[Heading]:
             headings.append(_heading(len(number), text[start:end], start, end))
             last = number
     return headings
+
+
+def _numbered_title(text: str, lines: Sequence[_Line]) -> tuple[tuple[int, ...], int, int] | None:
+    """Return the number and range of the title that a paragraph begins with or, if it is a question, consists of."""
+    (start, end), last = lines[0], lines[-1][1]
+    title = _NUMBERED.fullmatch(text, start, end)
+    if title is not None and len(lines) > 1 and not (len(title[0]) <= _SHORT_TITLE and _TEXT.match(text, *lines[1])):
+        title = None
+    if title is None and len(lines) <= _MOST_QUESTION_LINES:
+        end = last
+        title = _NUMBERED_QUESTION.fullmatch(text, start, end)
+    return None if title is None else (tuple(map(int, title["number"].split("."))), start, end)
 
 
 def _counts_on(number: tuple[int, ...], last: tuple[int, ...]) -> bool:

@@ -19,7 +19,7 @@ def is_like_title(text: str) -> bool:
     """Tell whether one line of text could be the title of a section."""
     return (
         len(text) <= MAX_TITLE_CHARS
-        and len(text.split()) <= _MAX_WORDS
+        and (len(text.split()) <= _MAX_WORDS or text.endswith("?"))
         and _TITLE.fullmatch(text) is not None
         and _LEADERS.search(text) is None
     )
