@@ -163,6 +163,7 @@ def test_one_form_of_heading_is_taken_alone() -> None:
         "part one\n\nSmall.\n\npart two\n\nSmall.",
         "He read\nChapter 1\nand\nChapter 2\nof it.",
         "Introduction\n\nOnly this.",
+        "Introduction\n\nOf owls.\n\nOwls and mice\n\nThey hunt.\n\nConclusion\n\nSo it is.",
         "Act I will remember.\n\nAct in haste.",
         "The only one\n============\n\nOwls.",
         "1. Buy mice\n\n2. Feed the owls\n\n3. Sleep",

@@ -110,6 +110,9 @@ def _chapters(text: str, paragraphs: Sequence[list[_Line]]) -> list[Heading]:
         if title and len(title) <= _MAX_TITLE_CHARS and _CHAPTER.fullmatch(title) is None:
             end = after[0][1] if title.isupper() or (after is not following and title[-1].isalnum()) else end
         found.append((heading["above"] is not None, start, end))
+    # Between "Introduction" and "Conclusion" alone lie sections that are not found, not a chapter.
+    if not any(" " in text[start:end] for _, start, end in found):
+        return []
     kinds = {is_above for is_above, _, _ in found}
     headings = []
     for index, (is_above, start, end) in enumerate(found):
