@@ -278,6 +278,11 @@ def test_a_row_that_repeats_its_name_says_nothing() -> None:
     assert not any(each.startswith("Action Move") for each in rows)
 
 
+def test_a_row_that_only_points_elsewhere_says_nothing() -> None:
+    rows = "| Default: | See usage for details |\n| Status: | Compare the table of owls |\n| Syntax: | Owl on |\n"
+    assert _texts(f"## Owl\n\n{rows}") == ["Owl: Syntax: Owl on"]
+
+
 def test_the_sentence_of_a_wide_row_comes_before_its_other_cells() -> None:
     row, other = _find("| FULL | ABORTED | – | The den has no room. |\n| EMPTY | OK | no | none |\n")
     assert row.text == "FULL: The den has no room. (ABORTED)"

@@ -595,8 +595,9 @@ class _Reader:
             cells = row_cells(self._content[start:end], self.passage.markup)
             if self._is_rule((start, end)) or not any(cells):
                 continue
-            # "Move: Move" says nothing.
-            if len(cells) > 1 and set(filter(None, cells)) == {cells[0]}:
+            # "Move: Move" says nothing, nor does "Default: See usage for details".
+            is_empty = len(cells) > 1 and set(filter(None, cells)) == {cells[0]}
+            if is_empty or (len(cells) == _PAIR and _EDITORIAL.match(cells[1])):
                 continue
             if cells[0]:
                 first_column.append(cells[0])
