@@ -101,6 +101,10 @@ def test_operators_are_words_of_a_question() -> None:
         ("Copays can be thought of as shares of a bill.", 1.0),
         ("Copays are created by the plan.", 0.5),
         ("Copays are indicated by an asterisk.", 0.7),
+        ("Copays can also be used to allow visits.", 0.5),
+        ("Copays are also known as fees of a visit.", 0.7),
+        ("A fixed fee is usually referred to as a copay.", INTRODUCED_AS_TERM),
+        ("A fixed fee is usually referred to as a copay plan.", 0.0),
         ("This is what is meant by copay: a fixed fee.", INTRODUCED_AS_TERM),
         ("Copays are carefully written on each card.", 0.5),
         ("Copays are used by most plans.", 0.7),
@@ -121,6 +125,12 @@ def test_operators_are_words_of_a_question() -> None:
 def test_how_far_a_sentence_defines_the_subject(text: str, match: float) -> None:
     question = read_question("What is a copay?")
     assert definition_match(question, text, text) == pytest.approx(match)
+
+
+def test_a_term_of_several_words_may_be_introduced_with_its_kind() -> None:
+    text = "Two views of the names are referred to as a split DNS setup."
+    assert definition_match(read_question("What is split DNS?"), text, text) == INTRODUCED_AS_TERM
+    assert definition_match(read_question("What is a split?"), text, text) == 0.0
 
 
 @pytest.mark.parametrize(

@@ -168,6 +168,12 @@ def test_a_term_stands_above_what_is_no_paragraph(inside: str) -> None:
     assert text_of(f"<dl><dt>Den<dd>{inside}</dl>").startswith("Den\n\n")
 
 
+@pytest.mark.parametrize("shown", ["\u00b6", "#", "\U0001f517", "\uf0c1", "\uf0c1\uf0c2"])
+def test_links_of_headings_to_themselves_are_no_text(shown: str) -> None:
+    html = f'<h2>Areas<a class="headerlink" href="#a">{shown}</a></h2><p>One \uf0c1 <a href="b">#1</a></p>'
+    assert text_of(html) == "## Areas\n\nOne \uf0c1 #1"
+
+
 def test_raised_numbers_stay_apart_and_links_of_headings_to_themselves_are_no_text() -> None:
     html = '<h2>Areas<a href="#a">¶</a></h2>10<sup>3</sup> m<sup>-2</sup>.<sup><a>12</a></sup> 1<sup>st</sup>'
     html += "<sup><a>1</a>a</sup><sup>1<b>x</b></sup>"

@@ -225,13 +225,17 @@ _THERE = re.compile(
     r" (?:also |now |only )?(?:available|supported|included|installed|enabled|hosted|deprecated|obsolete)\b",
     re.IGNORECASE,
 )
+# What something is or does besides comes after what it is: "Split DNS can also be used to …".
+_MOREOVER = re.compile(r"\balso (?!known|called|referred|named)")
 # What holds for most of a kind does not say what the kind is.
 _PARTLY = re.compile(r"(?:almost all|nearly all|not all|most|many|some|several|(?:a )?few|no)\b", re.IGNORECASE)
 _KIND_WITHIN = 3
 """Words that carry meaning, behind "is", among which it is said of what kind a thing is."""
 INTRODUCED_AS_TERM = 0.6
 BELOW_ITS_NAME = 0.8
-_INTRODUCED = re.compile(r"\b(?:called|named|known as|termed|meant by) (?:an? |the )?(?P<term>[^.,;:()]{2,60})")
+_INTRODUCED = re.compile(
+    r"\b(?:called|named|known as|termed|meant by|referred to as) (?:an? |the )?(?P<term>[^.,;:()]{2,60})"
+)
 # "… Rules Check (ERC)" and "(Multiversion Concurrency Control, MVCC)".
 _ABBREVIATION = re.compile(r"(?:[\s\"\u201d]\(|, )(?P<term>[A-Z]{2,6})\)")
 # "This PEP introduces …", "A new type … is added".
@@ -293,7 +297,7 @@ KINDS = frozenset(
         " package library class object attribute field option flag setting value plan service record concept term tool"
         " directive builtin mode extension plugin middleware pragma clause environment platform system framework"
         " software application program database language protocol format standard project directory folder hierarchy"
-        " area archive implementation"
+        " area archive implementation setup"
     )
 )
 """Stems of what says of what kind a thing is: "the match statement" for `match`, "the String type" for `String`."""
@@ -434,6 +438,8 @@ def defines(subject: AbstractSet[str], text: str, source: str) -> float:
         # "#[entry] is an attribute that …" says what the entry macro is.
         is_subject = (subject - KINDS or subject) <= defined and defined - subject <= KINDS
         if (is_subject or is_named) and not is_denied and not is_praise:
+            if _MOREOVER.search(text, 0, verb.end()):
+                return 0.5
             if verb["copula"] or verb["verb"]:
                 return 1.0
             if _THERE.match(text, verb.end()):
@@ -463,7 +469,10 @@ def defines(subject: AbstractSet[str], text: str, source: str) -> float:
     does = re.search(rf"\b{re.escape(first[-1])}\b", text) if is_subject and _DOES.fullmatch(first[-1]) else None
     if does is not None and f" {first[-1]} " == text[does.start() - 1 : does.end() + 1]:
         return 0.7
-    introduced = any(subject == _stems(match["term"], subject) for match in _INTRODUCED.finditer(text))
+    # "A split DNS setup" is what split DNS is; "tuple structs" are no tuples.
+    kinds = KINDS if len(subject) > 1 else frozenset()
+    terms = [_stems(match["term"], subject) for match in _INTRODUCED.finditer(text)]
+    introduced = any(subject <= term <= subject | kinds for term in terms)
     if introduced or sets_off(subject, source) or _presents(subject, text) or is_spelled_out:
         return INTRODUCED_AS_TERM
     return 0.3 if subject <= {stem(word) for word in words(text)[: len(subject) + 1]} else 0.0

@@ -64,8 +64,8 @@ _NAVIGATION_NAMES = (
     "pagination genindextable modindextable"
 )
 _NAVIGATION = frozenset(_NAVIGATION_NAMES.split())
-# What links of headings to themselves show.
-_ANCHORS = frozenset({"\u00b6", "#", "\U0001f517"})
+# What links of headings to themselves show; fonts of icons have theirs where Unicode has no characters.
+_ANCHOR = re.compile("[\u00b6#\U0001f517]|[\ue000-\uf8ff]+")
 # Stands for `<br>` until the white space around it is gone; no text has it, because the parser leaves it out.
 _BREAK = "\x00"
 _INDENT = "  "
@@ -401,7 +401,7 @@ def _is_noise(node: Any) -> bool:
             or _NOT_SHOWN.search(said.get("style") or "") is not None
             or _COOKIES.search(f"{said.get('id')} {said.get('class')}") is not None
         )
-    return tag in _NOISE or (tag == "a" and _only_text(node).strip() in _ANCHORS)
+    return tag in _NOISE or (tag == "a" and _ANCHOR.fullmatch(_only_text(node).strip()) is not None)
 
 
 def _ordinal(node: Any, name: str, default: int) -> int:
