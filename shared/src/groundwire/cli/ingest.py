@@ -327,11 +327,11 @@ def ingest(
         cause = stopped.__cause__
         if isinstance(cause, KeyboardInterrupt):
             raise Interrupted(f"interrupted: {stopped}") from stopped
-        if isinstance(cause, GroundwireError) and not isinstance(cause, UnavailableError):
-            raise cause from None
-        silent = ", ".join(unreachable())
-        why = f"no server answers at {silent} any more" if silent else str(cause)
-        raise UnavailableError(f"{why}: {stopped}") from stopped
+        if isinstance(cause, UnavailableError):
+            if silent := ", ".join(unreachable()):
+                raise UnavailableError(f"no server answers at {silent} any more: {stopped}") from stopped
+            raise type(cause)(f"{cause.message}: {stopped}", **cause.metadata) from stopped
+        raise (cause or stopped) from None
     if not is_complete:
         raise click.exceptions.Exit(1)
 
