@@ -14,6 +14,7 @@ from groundwire.catalog.file_copy import copy_file
 from groundwire.client import GroundwireClient
 from groundwire.kernel.errors import PreconditionError
 from tests.catalogs import POSTGRESQL, SQLITE
+from tests.credentials import bearer
 from tests.e2e.server import ServerProcess, groundwire
 from tests.postgresql import server as postgresql
 
@@ -164,6 +165,34 @@ def test_the_check_of_what_is_restored_leaves_the_uploads_and_the_vectors_of_oth
     )
     assert done.returncode == 0, done.stderr
     assert len(list(staging.iterdir())) == 1
+
+
+@pytest.mark.parametrize("kind", [SQLITE, POSTGRESQL])
+def test_what_is_restored_is_checked_for_all_tenants(tmp_path: Path, kind: str) -> None:
+    catalog = "sqlite:" if kind == SQLITE else postgresql().new_database()
+    keys = tmp_path / "keys.yaml"
+    made = [
+        groundwire("keys", "create", "ada", "--right", "admin", "--tenant", each, "--keys", str(keys)).stdout.strip()
+        for each in ("acme", "globex")
+    ]
+    hashing = ("--embedder", "hashing:256", "--catalog", catalog)
+    server = ServerProcess(tmp_path / "data", (*hashing, "--keys", str(keys)))
+    for number, key in enumerate(made):
+        with GroundwireClient(server.address, metadata=dict(bearer(key))) as client:
+            client.create_collection(collection=COLLECTION)
+            client.ingest_document(collection=COLLECTION, source_uri="a.txt", content=letter(number))
+    server.stop()
+    done = groundwire("backup", str(tmp_path / "backup"), "--data", str(tmp_path / "data"), "--catalog", catalog)
+    assert done.returncode == 0, done.stderr
+    # Nothing that limits callers, or asks them for other credentials, concerns the check.
+    environment = {"GROUNDWIRE_CALLER_UNITS_PER_SECOND": "0.001", "GROUNDWIRE_KEYS": str(keys)}
+    target = "sqlite:" if kind == SQLITE else postgresql().new_database()
+    restore = ("restore", str(tmp_path / "backup"), "--data", str(tmp_path / "restored"), "--catalog", target)
+    done = groundwire(*restore, "--json", GROUNDWIRE_EMBEDDER="hashing:256", **environment)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert (report["consistent"], report["checked"], report["left"]) == (True, 2, 0)
+    assert {each["collection"] for each in report["findings"]} <= {f"acme/{COLLECTION}", f"globex/{COLLECTION}"}
 
 
 def test_the_folder_that_one_is_in_can_be_filled(

@@ -77,7 +77,7 @@ def test_people_see_a_table_and_what_is_missed(server: ServerProcess, tmp_path: 
         ('{"question": "a", "source": 1}', "INVALID_FIELD", "line 1 is not a JSON object of texts"),
         ('{"question": "a"}', "INVALID_FIELD", "line 1 lacks a question or its source"),
         ('{"question": "a", "source": "heron.txt", "answer": "b"}', "INVALID_FIELD", "line 1 has 'answer'"),
-        ('{"question": "a", "source": "nowhere.txt"}', "DOCUMENT_NOT_FOUND", "nowhere.txt"),
+        ('{"question": "a", "source": "nowhere.txt"}', "INVALID_FIELD", "line 1: document 'nowhere.txt'"),
         (
             '{"question": "a", "source": "heron.txt", "quote": "Eight"}',
             "INVALID_FIELD",

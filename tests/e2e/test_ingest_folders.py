@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from groundwire.client import GroundwireClient
-from tests.e2e.server import ServerProcess, groundwire
+from tests.e2e.server import HASHING, ServerProcess, groundwire
 from tests.e2e.split import Deployment, start_services
 
 COLLECTION = "folder"
@@ -190,3 +190,18 @@ def test_folders_with_prefixes_are_kept_and_mirrored_apart(server: ServerProcess
     assert sources(server) == both[:-1]
     again = run(server, str(folder), "--prefix", "one", "--include", "*/a.md", "--delete-missing", "--yes")
     assert (again["totals"]["unchanged"], again["deleted"]) == (1, []), "files that are only left out are there"
+
+
+def test_a_folder_that_costs_more_than_the_rate_of_its_key_takes_longer(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    for number in range(16):
+        (tmp_path / "docs" / f"{number}.txt").write_text(f"Note {number} speaks of tides.\n", encoding="utf-8")
+    limited = ("--right", "write", "--per-second", "40", "--burst", "8", "--keys", str(tmp_path / "keys.yaml"))
+    (tmp_path / "key").write_text(groundwire("keys", "create", "ada", *limited).stdout, encoding="utf-8")
+    (tmp_path / "key").chmod(0o600)
+    server = ServerProcess(tmp_path / "data", (*HASHING, "--keys", str(tmp_path / "keys.yaml")))
+    command = ("ingest", str(tmp_path / "docs"), "-c", COLLECTION, "--token-file", str(tmp_path / "key"))
+    done = groundwire(*command, address=server.address)
+    server.stop()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("16 files: 16 created")

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from groundwire.client import GroundwireClient
+from tests.conformance.processes import engine_pids, freeze
 from tests.e2e.server import ServerProcess, groundwire
 
 WORDS = "tide moon harbour granite yeast comet lantern orchard compass glacier meadow anvil".split()  # noqa: SIM905 - easier to read
@@ -139,3 +140,20 @@ def test_a_server_that_dies_is_told_with_the_count(server: ServerProcess, tmp_pa
     assert re.fullmatch(
         rf"error UNAVAILABLE: no server answers at {server.address} any more: [1-9]\d* of 60 done; {AGAIN}", line
     )
+
+
+def test_a_server_whose_engine_does_not_answer_is_told_with_its_reason(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("# First\n\nGranite is a rock.\n", encoding="utf-8")
+    server = ServerProcess(tmp_path / "data")
+    with GroundwireClient(server.address) as client:
+        client.create_collection(collection="cut")
+        client.ingest_document(collection="cut", source_uri="b.md", text="Yeast makes bread rise.")
+    (engine,) = engine_pids(server.process.pid)
+    freeze(engine)
+    try:
+        done = groundwire("ingest", str(tmp_path / "a.md"), "-c", "cut", address=server.address)
+    finally:
+        os.kill(engine, signal.SIGCONT)
+    assert done.returncode == 1
+    assert re.fullmatch(rf"error STORE_UNAVAILABLE: .+: 0 of 1 done; {AGAIN}\n", done.stderr)
+    assert server.stop() == 0

@@ -472,7 +472,16 @@ async def test_sessions_are_listed_by_activity_in_pages(rig: Rig) -> None:
     assert listed == [made[0], *reversed(made[1:])]
     active = pb.ListSessionsRequest(state=session_pb2.SESSION_STATE_ACTIVE)
     assert [each.session_id for each in (await rig.stub.ListSessions(active)).sessions] == [made[0]]
+    rig.library.create("other")
     assert not (await rig.stub.ListSessions(pb.ListSessionsRequest(collection="other"))).sessions
+
+
+async def test_a_list_about_a_collection_that_does_not_exist_says_so(rig: Rig) -> None:
+    for name, error in (("nowhere", CollectionNotFoundError), ("Nowhere", InvalidRequestError)):
+        with pytest.raises(error):
+            await rig.stub.ListSessions(pb.ListSessionsRequest(collection=name))
+        with pytest.raises(error):
+            await rig.stub.ListAnswers(pb.ListAnswersRequest(collection=name, stale=True))
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,18 @@ def test_new_ids_have_the_form_of_their_type(keeping: Keeping) -> None:
 @pytest.mark.requirement("T17")
 @pytest.mark.requirement("S2-34")
 @pytest.mark.parametrize(
-    "record_id", ["../../x", "a/b", "a\\b", "a\x00b", "a..b", "%2e%2e", "chunk-2026-02-10-zz", "chunk-1"]
+    "record_id",
+    [
+        "../../x",
+        "a/b",
+        "a\\b",
+        "a\x00b",
+        "a..b",
+        "%2e%2e",
+        "chunk-2026-02-10-zz",
+        "chunk-1",
+        "chunk-2024-13-45-a1b2c3d4",
+    ],
 )
 def test_an_id_that_could_leave_its_folder_is_refused(keeping: Keeping, record_id: str) -> None:
     assert "record_id" in keeping.refused(memory("A note.", record_id=record_id))

@@ -190,6 +190,8 @@ async def test_entries_come_newest_first_in_pages_that_fit_together(library: Lib
     assert info.reason == "INVALID_PAGE_TOKEN"
     _, _, fields = await refused(stub.ListQueryLogs(library_pb.ListQueryLogsRequest(page_size=-1)))
     assert fields == ["page_size"]
+    _, info, _ = await refused(stub.ListQueryLogs(library_pb.ListQueryLogsRequest(collection="nowhere")))
+    assert info.reason == "COLLECTION_NOT_FOUND"
 
 
 async def test_entries_can_be_limited_to_a_time(stub: "Stub") -> None:

@@ -76,6 +76,7 @@ def test_what_no_message_can_hold_is_named(fields: Any, place: str) -> None:
     ("fields", "message"),
     [
         ({"metadata": {"a": {1, 2}}}, r"must be a text, a number, .* a date or time, or a list .*, not set"),
+        ({"metadata": {"a": None}}, r"not None$"),
         ({"date_created": "2024-05-01"}, r"must be a datetime.date, .* not '2024-05-01'"),
         ({"author": "x"}, r"is not a field of a document; these are title, creators, "),
         ({"title": 7}, r"must be a text, not 7"),

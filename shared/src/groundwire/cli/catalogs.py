@@ -21,14 +21,18 @@ from typing import Any, Final
 
 import click
 
+from groundwire.api.ingest.v1 import maintenance_service_pb2 as pb
 from groundwire.catalog.file_copy import copy_file
-from groundwire.cli.operations import fsck
+from groundwire.cli.operations import check_store, show_report
 from groundwire.cli.options import is_json, json_option
 from groundwire.cli.output import counted, print_line, printed_as_json
 from groundwire.cli.server import announce, server_packages
 from groundwire.kernel.catalog_urls import below, is_on_server
 from groundwire.kernel.errors import DataLossError, InvalidRequestError, PreconditionError
 from groundwire.kernel.files import sync
+from groundwire.kernel.identifiers import DEFAULT_TENANT
+from groundwire.kernel.identity import Identity
+from groundwire.rpc.key_file import create_key
 
 _CATALOG: Final = "catalog.db"
 _KEY: Final = "page-token.key"
@@ -36,10 +40,10 @@ _MANIFEST: Final = "manifest.json"
 _FORMAT: Final = 1
 _PART: Final = ".partial"
 _LISTENING: Final = "listening on "
-# What makes a server reachable, or asks its callers for credentials, which this one's only caller has not; and a folder
-# of uploads that other servers share, of which it would know none and remove all.
+# What makes a server reachable, or asks its callers for other credentials than this one's only caller has, or limits
+# that one; and a folder of uploads that other servers share, of which it would know none and remove all.
 _NOT_FOR_A_CHECK: Final = (
-    *("GROUNDWIRE_INGEST_STAGING", "GROUNDWIRE_JW", "GROUNDWIRE_KEYS", "GROUNDWIRE_METRICS"),
+    *("GROUNDWIRE_CALLER", "GROUNDWIRE_INGEST_STAGING", "GROUNDWIRE_JW", "GROUNDWIRE_KEYS", "GROUNDWIRE_METRICS"),
     *("GROUNDWIRE_PROCESSES", "GROUNDWIRE_TLS", "OTEL_"),
 )
 _SERVER: Final = re.compile(r"^[a-z+]+://")
@@ -124,10 +128,7 @@ def restore(folder: Path, data: Path, catalog: str, no_check: bool) -> None:
     if no_check or not is_json():  # then what the check prints is the one JSON value of this command
         _show({"folder": str(data), **manifest})
     if not no_check:
-        with _served(data, catalog) as address:
-            context = click.get_current_context()
-            context.meta["groundwire.address"] = address
-            context.invoke(fsck, collection="", repair=True, no_wait=False)
+        show_report(_checked(data, catalog))
 
 
 @click.command()
@@ -231,8 +232,41 @@ def _new_folder(folder: Path) -> Iterator[Path]:
     sync(folder.absolute().parent)
 
 
+def _checked(data: Path, catalog: str) -> pb.StoreReport:
+    """Repair and compare what was restored, of all tenants, with a server that is started for it.
+
+    Where there are several tenants, each finding has that of its collection before the name.
+
+    Raises:
+        PreconditionError: no server starts on it.
+    """
+    with server_packages("restore"):
+        from groundwire.standalone.catalogs import tenants_of  # noqa: PLC0415 - may not be installed
+        from groundwire.standalone.settings import load_settings  # noqa: PLC0415 - the same
+
+        tenants = tenants_of(_url(catalog, data), load_settings().server.catalog_password) or [DEFAULT_TENANT]
+    total, context = pb.StoreReport(consistent=True), click.get_current_context()
+    with tempfile.TemporaryDirectory(prefix="groundwire-restore-") as folder:
+        # A call sees one tenant, that of its credential.
+        keys, token_file = Path(folder, "keys.yaml"), Path(folder, "token")
+        secrets = {tenant: create_key(keys, Identity(tenant, "restore"))[1] for tenant in tenants}
+        context.meta["groundwire.token_file"] = token_file
+        with _served(data, catalog, keys) as context.meta["groundwire.address"]:
+            for tenant, secret in secrets.items():
+                token_file.write_text(secret, encoding="utf-8")
+                report = check_store("", repair=True) or pb.StoreReport()
+                for finding in report.findings if len(tenants) > 1 else ():
+                    finding.collection = f"{tenant}/{finding.collection}"
+                total.consistent &= report.consistent
+                total.checked_count += report.checked_count
+                total.finding_count += report.finding_count
+                total.repaired_count += report.repaired_count
+                total.findings.extend(report.findings)
+    return total
+
+
 @contextmanager
-def _served(data: Path, catalog: str) -> Iterator[str]:
+def _served(data: Path, catalog: str, keys: Path) -> Iterator[str]:
     """Run a server on what was restored, on the loopback interface alone, and give its address.
 
     Raises:
@@ -242,7 +276,7 @@ def _served(data: Path, catalog: str) -> Iterator[str]:
     # A vector store server may hold the collections of what the backup is of: they have the same names.
     if _SERVER.search(variables.get("GROUNDWIRE_VECTORS", "")):
         variables["GROUNDWIRE_VECTORS"] = "memory:"
-    serve = ["serve", "--listen", "127.0.0.1:0", "--data", str(data), "--catalog", catalog]
+    serve = ["serve", "--listen", "127.0.0.1:0", "--data", str(data), "--catalog", catalog, "--keys", str(keys)]
     command = [sys.executable, "-m", "groundwire.cli", *serve]
     with (
         tempfile.TemporaryFile("w+", encoding="utf-8") as log,

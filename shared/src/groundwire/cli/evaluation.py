@@ -17,7 +17,7 @@ from groundwire.cli.options import collection_option, input_argument, is_json, r
 from groundwire.cli.output import ProgressBar, counted, excerpt, is_terminal, print_line, print_table, printed_as_json
 from groundwire.cli.search import retrieval_options
 from groundwire.client import Collection
-from groundwire.kernel.errors import InvalidRequestError
+from groundwire.kernel.errors import DocumentNotFoundError, InvalidRequestError
 
 _FIELDS: Final = ("question", "source", "quote")
 _SHOWN_MISSES: Final = 20
@@ -69,7 +69,7 @@ def evaluate(questions: Path, collection: str, options: retrieval_options_pb2.Re
     quiet = is_json() or not is_terminal(err=True)
     outcomes = []
     with connect() as client, ProgressBar("evaluating", len(labelled), quiet=quiet) as bar:
-        evidence = _Evidence(client.collection(collection))
+        evidence = _Evidence(client.collection(collection), str(questions))
         # All of it first: a mistake in the last line must not cost the time of the searches.
         wanted = [evidence.of(each) for each in labelled]
         for each, (document_id, quotes) in zip(labelled, wanted, strict=True):
@@ -118,29 +118,32 @@ def read_questions(text: str, name: str) -> list[LabelledQuestion]:
 
 
 class _Evidence:
-    """Looks up where quotes stand; reads each document once."""
+    """Looks up where quotes stand; reads each document once. `name` is that of the file with the questions."""
 
-    def __init__(self, collection: Collection) -> None:
+    def __init__(self, collection: Collection, name: str) -> None:
         self._collection = collection
+        self._name = name
         self._read: dict[str, tuple[str, str]] = {}
 
     def of(self, labelled: LabelledQuestion) -> tuple[str, list[Range]]:
         """Return the id of the document and every place of the quote in it, none where there is no quote.
 
         Raises:
-            DocumentNotFoundError: there is no such document.
-            InvalidRequestError: the document does not contain the quote.
+            InvalidRequestError: naming the line, there is no such document, or it does not contain the quote.
         """
         if labelled.source not in self._read:
-            document_id = self._collection.document(labelled.source).document_id
-            self._read[labelled.source] = document_id, self._collection.text(document_id)
+            try:
+                document_id = self._collection.document(labelled.source).document_id
+                self._read[labelled.source] = document_id, self._collection.text(document_id)
+            except DocumentNotFoundError as error:
+                raise InvalidRequestError.of(self._name, f"line {labelled.line}: {error.message}") from error
         document_id, text = self._read[labelled.source]
         # Line ends and runs of blanks change when somebody copies a sentence from a page.
         pattern = r"\s+".join(map(re.escape, labelled.quote.split()))
         quotes = [found.span() for found in re.finditer(pattern, text)] if pattern else []
         if pattern and not quotes:
             absent = f"{labelled.source!r} does not hold {labelled.quote!r}"
-            raise InvalidRequestError.of("quote", f"line {labelled.line}: {absent}")
+            raise InvalidRequestError.of(self._name, f"line {labelled.line}: {absent}")
         return document_id, quotes
 
 

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
+from threading import Event
 from typing import Any, TypeAlias
 
 import click
@@ -52,6 +53,7 @@ from groundwire.kernel.errors import (
     GroundwireError,
     InvalidRequestError,
     PermissionDeniedError,
+    QuotaExceededError,
     UnauthenticatedError,
     UnavailableError,
 )
@@ -325,11 +327,11 @@ def ingest(
         cause = stopped.__cause__
         if isinstance(cause, KeyboardInterrupt):
             raise Interrupted(f"interrupted: {stopped}") from stopped
-        if isinstance(cause, GroundwireError) and not isinstance(cause, UnavailableError):
-            raise cause from None
-        silent = ", ".join(unreachable())
-        why = f"no server answers at {silent} any more" if silent else str(cause)
-        raise UnavailableError(f"{why}: {stopped}") from stopped
+        if isinstance(cause, UnavailableError):
+            if silent := ", ".join(unreachable()):
+                raise UnavailableError(f"no server answers at {silent} any more: {stopped}") from stopped
+            raise type(cause)(f"{cause.message}: {stopped}", **cause.metadata) from stopped
+        raise (cause or stopped) from None
     if not is_complete:
         raise click.exceptions.Exit(1)
 
@@ -521,10 +523,21 @@ class IngestRun:
             StoppedRun: the run was interrupted, the server is gone, or it would refuse every file. The calls under way
                 are cancelled, for which the client is closed; the server stops working on them.
         """
+        stopped = Event()
+
+        def work_within_rate(file: SourceFile) -> FileOutcome:
+            # The library repeats a call a few times, and less often the more calls are refused: too little for a folder
+            # that costs more than the rate of the credential.
+            while True:
+                try:
+                    return work(file, progress)
+                except QuotaExceededError as error:
+                    if error.retry_after_s is None or stopped.wait(error.retry_after_s):
+                        raise
 
         def work_on(file: SourceFile) -> FileOutcome:
             try:
-                outcome = work(file, progress)
+                outcome = work_within_rate(file)
             except GroundwireError as error:
                 if _concerns_all(error):
                     raise
@@ -543,6 +556,7 @@ class IngestRun:
                     future.result()
             except (KeyboardInterrupt, GroundwireError) as cause:
                 # Before the pool is shut down, which waits for running calls.
+                stopped.set()
                 self.client.close()
                 pool.shutdown(cancel_futures=True)
                 ended = [future for future in futures if not future.cancelled() and future.exception() is None]

@@ -89,7 +89,8 @@ def show_housekeeping(housekeeping: maintenance_service_pb2.GetHousekeepingRespo
     for each in housekeeping.failures:
         where = f" of {each.collection}" if each.collection else ""
         since = _shown_time(each.start_time)
-        print_line(f"FAILING      {each.job}{where}, {each.failure_count} times since {since} UTC: {each.message}")
+        count = counted(each.failure_count, "time")
+        print_line(f"FAILING      {each.job}{where}, {count} since {since} UTC: {each.message}")
     if housekeeping.incomplete_deletions:
         since = _shown_time(housekeeping.incomplete_deletions[0].hide_time)
         count = counted(len(housekeeping.incomplete_deletions), "deletion")

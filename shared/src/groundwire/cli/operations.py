@@ -143,11 +143,20 @@ def _build(method: str, collection: str, *, no_wait: bool) -> None:
 @server_options
 def fsck(collection: str, repair: bool, no_wait: bool) -> None:
     """Check the stores of a running server; exits with 1 if problems remain."""
+    report = check_store(collection, repair=repair, no_wait=no_wait)
+    if report is not None:
+        show_report(report)
+
+
+def check_store(collection: str, *, repair: bool, no_wait: bool = False) -> pb.StoreReport | None:
+    """Return what a check of the tenant of the command's credential finds; None with `no_wait`."""
     with connect() as client:
         operation = client.check_store(collection=collection, repair=repair)
-        report = finished(client, operation, pb.StoreReport, no_wait=no_wait)
-    if report is None:
-        return
+        return finished(client, operation, pb.StoreReport, no_wait=no_wait)
+
+
+def show_report(report: pb.StoreReport) -> None:
+    """Print a report, and end the command with 1 if problems remain."""
     findings: list[dict[str, Any]] = [
         {
             "kind": pb.StoreFindingKind.Name(finding.kind).removeprefix("STORE_FINDING_KIND_"),

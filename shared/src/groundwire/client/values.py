@@ -183,7 +183,7 @@ def value_message(value: Any, place: str) -> pb.MetadataValue:
     except ValueError as error:
         raise InvalidRequestError.of(place, f"cannot be stored: {error}") from error
     known = "a text, a number, true, false, a date or time, or a list of texts, of numbers or of truth values"
-    raise InvalidRequestError.of(place, f"must be {known}, not {type(value).__name__}")
+    raise InvalidRequestError.of(place, f"must be {known}, not {None if value is None else type(value).__name__}")
 
 
 def enum_value(kind: EnumDescriptor, name: str) -> Any:

@@ -5,7 +5,7 @@ import secrets
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -29,7 +29,7 @@ QUOTED = "quoted_document_ids"
 """Key of the metadata of a record that holds text of documents: their ids, in order."""
 MAX_QUOTED = 1000
 _NO_FILTER_KEYS = frozenset({"timestamp", HISTORY, QUOTED})
-_MEMORY_ID = re.compile(r"chunk-\d{4}-\d{2}-\d{2}-[0-9a-f]{8}", re.ASCII)
+_MEMORY_ID = re.compile(r"chunk-(\d{4}-\d{2}-\d{2})-[0-9a-f]{8}", re.ASCII)
 _FILTER_NAMES = {"type": "record_type", "source": "origin"}
 
 
@@ -43,7 +43,11 @@ def record_id_of(source_uri: str) -> str:
 
 def is_memory_id(value: str) -> bool:
     """Tell whether an id has the form of those of memories, which become file names (requirement S2-01)."""
-    return _MEMORY_ID.fullmatch(value) is not None
+    form = _MEMORY_ID.fullmatch(value)
+    try:
+        return form is not None and bool(date.fromisoformat(form[1]))
+    except ValueError:  # such as the 45th of a month
+        return False
 
 
 def parse_record_id(value: str, record_type: str = "", field: str = "record_id") -> str:
@@ -53,7 +57,9 @@ def parse_record_id(value: str, record_type: str = "", field: str = "record_id")
         InvalidRequestError: naming `field`.
     """
     if record_type == MEMORY and not is_memory_id(value):
-        raise InvalidRequestError.of(field, "must be 'chunk-', a date, '-' and 8 hexadecimal digits for a memory")
+        raise InvalidRequestError.of(
+            field, "must be 'chunk-', a date like 2026-02-10, '-' and 8 hexadecimal digits for a memory"
+        )
     return parse_caller_id(value, field)
 
 

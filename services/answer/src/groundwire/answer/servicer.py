@@ -82,6 +82,8 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         position, limit = self.page_tokens.begin(request)
         after, wanted = messages.parse_position(position), messages.parse_list_request(request)
         rows = await self.sessions.page(_tenant(), wanted, after, limit)
+        if not rows and after is None:
+            await self._refuse_unknown(request.collection)
         listed, token = self.page_tokens.page(
             request, rows, limit, lambda row: messages.to_session(row, brief=True), messages.to_position
         )
@@ -122,6 +124,17 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
             lambda receipt: self.sessions.delete_of_user(tenant, user_id, receipt),
             lambda count: pb.DeleteSessionsResponse(deleted_session_count=count),
         )
+
+    async def _refuse_unknown(self, collection: str) -> None:
+        """Return if no collection is named, or there is this one: an empty list must not hide a typing error.
+
+        Only asked of empty lists, because sessions may outlive their collection in a database of their own.
+
+        Raises:
+            CollectionNotFoundError: there is no such collection.
+        """
+        if collection:
+            await self.library.profile_of(collection)
 
     async def _once(
         self,
@@ -233,6 +246,8 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         page, following = await list_answers(
             self.sessions, self.library, tenant, wanted, after, size, only_stale=request.stale
         )
+        if not page and following is None and after is None:
+            await self._refuse_unknown(request.collection)
         entries = ((messages.to_kept_answer(each), each.kept.position) for each in page)
         listed, token = self.page_tokens.fill(entries, following, tenant=tenant, request=request)
         return pb.ListAnswersResponse(answers=listed, next_page_token=token)

@@ -467,6 +467,8 @@ class LibraryServicer(pb_grpc.LibraryServiceServicer):
         if start is not None and end is not None and end < start:
             raise InvalidRequestError.of("end_time", "must not be before start_time")
         position, limit = self.tokens.begin(request)
+        if collection is not None:
+            self.catalog.collections.get(tenant, collection)
         after = (int(position[0]), int(position[1])) if position else None
         self.recorder.flush()  # what this process recorded before the call is in the list
         rows = self.logs.page(tenant, collection=collection, start=start, end=end, after=after, limit=limit)

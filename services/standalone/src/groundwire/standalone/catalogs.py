@@ -4,11 +4,13 @@ from collections.abc import Callable
 from contextlib import closing
 
 from pydantic import SecretStr
+from sqlalchemy import select
 
 from groundwire.catalog.database import Database
 from groundwire.catalog.file_copy import settle
 from groundwire.catalog.migrations import pending_migrations
 from groundwire.catalog.postgresql import CatalogServer
+from groundwire.catalog.schema import collections
 from groundwire.catalog.sqlite import reading_engine, translated_failures
 from groundwire.catalog.transfer import copy_catalog, snapshot
 from groundwire.kernel.catalog_urls import file_of, is_on_server
@@ -62,3 +64,22 @@ def migrate_catalog(url: str, password: SecretStr | None, *, only_check: bool) -
     if pending and not only_check:
         Database.open(url, password=secret).close()
     return pending
+
+
+def tenants_of(url: str, password: SecretStr | None) -> list[str]:
+    """Return the tenants that have collections in a catalog, by name. Reads only.
+
+    Raises:
+        StoreUnavailableError: the server does not answer.
+    """
+    names = select(collections.c.tenant).distinct().order_by(collections.c.tenant)
+    if is_on_server(url):
+        secret = password.get_secret_value() if password else None
+        with (
+            closing(CatalogServer(url, secret)) as storage,
+            storage.translated_failures(),
+            storage.reading.connect() as connection,
+        ):
+            return list(connection.scalars(names))
+    with translated_failures(), reading_engine(file_of(url)).connect() as connection:
+        return list(connection.scalars(names))

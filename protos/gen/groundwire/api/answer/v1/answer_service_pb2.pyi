@@ -219,7 +219,9 @@ class ListSessionsRequest(_message.Message):
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     collection: _builtins.str
-    """Optional. Only sessions about this collection; empty means all."""
+    """Optional. Only sessions about this collection; empty means all. COLLECTION_NOT_FOUND where there is neither such a
+    session nor a collection of this name.
+    """
     state: _session_pb2.SessionState.ValueType
     """Optional. Only sessions in this state; unset means any."""
     user_id: _builtins.str
@@ -1173,7 +1175,9 @@ class ListAnswersRequest(_message.Message):
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     collection: _builtins.str
-    """Optional. Only answers from this collection; empty means all."""
+    """Optional. Only answers from this collection; empty means all. COLLECTION_NOT_FOUND where there is neither such an
+    answer nor a collection of this name.
+    """
     user_id: _builtins.str
     """Optional. Only answers in sessions of this user; empty means all."""
     session_id: _builtins.str

@@ -270,7 +270,8 @@ class Record(_message.Message):
     def quoted_document_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Optional. Ids of the documents of the collection whose text it holds, at most 1,000, such as those that an answer
         cites. When one of them is deleted for good, so is the record, and the records that quote it in turn. Never gets
-        fewer: earlier texts stay for their citations. DOCUMENT_NOT_FOUND where one was deleted for good before.
+        fewer: earlier texts stay for their citations. DOCUMENT_NOT_FOUND where one was deleted for good before. One
+        that is not stored yet is taken.
         """
 
     def __init__(

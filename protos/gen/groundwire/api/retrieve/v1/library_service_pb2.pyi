@@ -1073,7 +1073,7 @@ class ListQueryLogsRequest(_message.Message):
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     collection: _builtins.str
-    """Optional. Only queries of this collection; empty means all."""
+    """Optional. Only queries of this collection; empty means all. COLLECTION_NOT_FOUND where there is none of this name."""
     page_size: _builtins.int
     """Optional. Most entries; 0 means 50, above 1,000 is treated as 1,000, negative is INVALID_ARGUMENT. A page ends at
     3 MiB, too, so that there may be fewer although more follow.
