@@ -594,6 +594,15 @@ def test_fields_at_the_head_of_a_book_are_read_as_one_head(line_end: str) -> Non
         *("Title: All About Foxes", "Author: Ada Flett", "Release date: June 1, 2004", "Foxes eat small mice."),
     ]
     assert found[1].field_of == "Title: All About Foxes Author: Ada Flett wrote written"
+    assert found[1].stems >= {"fox", "ada"}
+
+
+@pytest.mark.parametrize(
+    "told", ["Owls come into scope by the use keyword.", "Owls come into scope by the `use` keyword."]
+)
+def test_a_keyword_that_is_a_small_word_of_english_is_a_stem_of_what_names_it(told: str) -> None:
+    (excerpt,) = _find(told)
+    assert "`use`" in excerpt.stems
 
 
 def test_short_fragments_without_a_full_stop_are_no_sentences() -> None:

@@ -1,5 +1,7 @@
 """What can be quoted of records and rows: of CSV, JSON Lines, and plain text in columns or fields."""
 
+import pytest
+
 from groundwire.answer.evidence import Markup
 from groundwire.answer.extractive.excerpts import find_excerpts
 from groundwire.kernel.sentences import BlockKind
@@ -14,6 +16,10 @@ def _find(content: str) -> list[tuple[BlockKind, str, str]]:
     return [(each.kind, each.text, each.passage.content[each.start : each.end]) for each in found]
 
 
+def _texts(content: str) -> list[str]:
+    return [text for _, text, _ in _find(content)]
+
+
 def test_a_short_record_is_quoted_whole_as_a_row_of_a_table() -> None:
     owl, vole = "Bird: Barn owl\nNests: 14\nSeen: 2021-05-03\nin the barn", "Bird: Long-eared owl\nNests: 2"
     assert _find(f"{owl}\n\n{vole}") == [
@@ -24,12 +30,43 @@ def test_a_short_record_is_quoted_whole_as_a_row_of_a_table() -> None:
 
 def test_of_a_long_record_its_sentences_and_short_fields_are_quoted() -> None:
     content = f"Bird: Barn owl\nHabits: {LONG.strip()}\nNests: 14"
-    first, *_, last = find_excerpts([make_passage(content, markup=Markup.RECORDS)])
+    first, second, *_, last = find_excerpts([make_passage(content, markup=Markup.RECORDS)])
     assert (first.kind, first.text) == (BlockKind.PROSE, LONG[: LONG.index(".") + 1])
-    assert (first.heading, first.opens, last.opens) == ("Barn owl", True, False)
+    assert (first.heading, first.about) == ("Barn owl", "Barn owl")
+    assert (first.opens, second.opens, last.opens) == (True, False, False)
     assert content[first.start : first.end] == first.text
-    assert (last.kind, last.text) == (BlockKind.TABLE, "Barn owl: Nests: 14")
+    assert (last.kind, last.text, last.heading) == (BlockKind.TABLE, "Barn owl: Nests: 14", "Barn owl")
     assert [content[start:end] for _, start, end in last.header] == ["Bird: Barn owl"]
+
+
+def test_six_words_of_a_long_record_are_a_field_and_seven_are_sentences_of_three_words_and_more() -> None:
+    fields = "Nests: In barns and in old trees\nEats: It eats mice every single day. It chews. Owls never\nsing."
+    found = [(kind, text) for kind, text, _ in _find(f"Bird: Barn owl\nHabits: {LONG.strip()}\n{fields}")]
+    assert found[-3:] == [
+        (BlockKind.TABLE, "Barn owl: Nests: In barns and in old trees"),
+        (BlockKind.PROSE, "It eats mice every single day."),
+        (BlockKind.PROSE, "Owls never sing."),
+    ]
+    *_, (kind, text, _) = _find(f"Bird: Barn owl\nHabits: {LONG.strip()}\nEats: It eats five mice every single day.")
+    assert (kind, text) == (BlockKind.PROSE, "It eats five mice every single day.")
+
+
+def test_a_record_is_quoted_whole_from_three_words_to_the_length_of_a_sentence() -> None:
+    assert _texts("Bird: Owl") == []
+    assert _texts("Bird: Barn owl") == ["Bird Barn owl"]
+    longest = "x" * (700 - len("Bird Barn owl: "))
+    assert _texts(f"Bird: Barn owl\nCode: {longest}") == [f"Bird Barn owl: {longest}"]
+    assert _texts(f"Bird: Barn owl\nCode: {longest}x") == [f"Barn owl: Code: {longest}x"]
+    longer = "owls " * 140
+    assert _texts(f"Bird: Barn owl\nSays: {longer}hunt. They sleep by day.") == ["They sleep by day."]
+
+
+@pytest.mark.parametrize(
+    ("length", "text"), [(60, "{name} 14: Bird: Barn owl; Seen: 2021"), (61, "Bird Barn owl: 2021")]
+)
+def test_a_name_has_sixty_characters_at_most(length: int, text: str) -> None:
+    name = "a" * length
+    assert _texts(f"{name}: 14\nBird: Barn owl\nSeen: 2021") == [text.format(name=name)]
 
 
 def test_the_question_of_a_record_is_the_heading_of_its_answer() -> None:
@@ -69,4 +106,7 @@ def test_lines_in_columns_are_the_rows_of_a_table() -> None:
 def test_entries_that_begin_with_the_same_field_are_records() -> None:
     entries = "Name: Ada\nRole: Owl keeper\nPhone: 555\n\nName: Ben\nRole: Cook\nPhone: 777"
     assert _shown(entries) == ["Name Ada: Role: Owl keeper; Phone: 555", "Name Ben: Role: Cook; Phone: 777"]
+    code = "```\nx = 1\n\nname: owls bite by night\n```"
+    between = f"{code}\n\n{entries}\n\nMind: voles bite by day."
+    assert _shown(between) == [*_shown(code), *_shown(entries), "Mind: voles bite by day."]
     assert _shown(entries.partition("\n\n")[0]) == ["Name: Ada", "Role: Owl keeper", "Phone: 555"]

@@ -6,6 +6,7 @@ import pytest
 
 from groundwire.answer.extractive.generator import ExtractiveGenerator
 from groundwire.answer.grounding.sentence_vectors import SentenceVectors
+from groundwire.answer.ports import Vector
 from groundwire.embedders.hashing import HashingEmbedder
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Vectors
@@ -55,6 +56,24 @@ async def test_a_tenant_has_each_excerpt_embedded_once_and_finds_none_of_another
     assert embedder.texts == first
     await _asked(generator, "other")
     assert embedder.texts == first + first
+
+
+async def test_texts_and_queries_have_their_vectors_in_their_order_and_what_is_known_asks_no_model() -> None:
+    calls = list[tuple[list[str], list[str]]]()
+    embedder = HashingEmbedder(16)
+
+    class Calls(LocalEmbeddings):
+        async def embed(self, queries: Sequence[str], texts: Sequence[str]) -> list[Vector]:
+            calls.append((list(queries), list(texts)))
+            return await super().embed(queries, texts)
+
+    vectors, plain = SentenceVectors(Calls(embedder)), LocalEmbeddings(embedder)
+    asked, owls, mice = await plain.embed(["What do owls eat?"], ["Owls hunt.", "Mice hide."])
+    assert await vectors.of(["Mice hide."]) == ([mice], [])
+    found = await vectors.of(["Owls hunt.", "Mice hide.", "Owls hunt."], ["What do owls eat?"])
+    assert found == ([owls, mice, owls], [asked])
+    assert await vectors.of(["Owls hunt."]) == ([owls], [])
+    assert calls == [([], ["Mice hide."]), (["What do owls eat?"], ["Owls hunt."])]
 
 
 async def test_what_is_remembered_is_the_vector_alone(workers: Workers) -> None:
