@@ -3,6 +3,7 @@
 import pytest
 
 from groundwire.ingest.parsing.text_outline import text_outline
+from groundwire.kernel.sentences import MAX_HEADING_CHARS
 from tests.growth import LINEAR, growth
 
 BOOK = """The Keeper
@@ -67,13 +68,21 @@ def test_chapters_are_headings_with_their_titles(line_end: str) -> None:
     ("below", "text"),
     [
         ("\nThe Sea\nis wide.\n\nTHE SEA", "Chapter 1"),
-        (f"\n\n{'SEA ' * 25}", "Chapter 1"),
+        (f"\n\n{'SEA ' * 19}SEAS", f"Chapter 1 {'SEA ' * 19}SEAS"),
+        (f"\n\n{'SEA ' * 19}ISLES", "Chapter 1"),
         ("\n\nIt was night", "Chapter 1"),
+        ("\n\nTHE SEA\nTHE SHIP", "Chapter 1"),
         ("\nThe Sea", "Chapter 1 The Sea"),
+        ("\nThe Sea.", "Chapter 1"),
     ],
 )
 def test_a_title_is_one_short_line_and_in_capitals_if_it_stands_apart(below: str, text: str) -> None:
     assert found(f"Chapter 1{below}\n\nOne.\n\nChapter 2\n\nTwo.") == [(1, text), (1, "Chapter 2")]
+
+
+def test_an_appendix_has_a_letter_and_titles_may_be_quoted_and_do_not_end_like_a_sentence() -> None:
+    text = "Chapter 1: \u201cThe Sea\u201d\n\nOne.\n\nChapter 2 Owls hunt.\n\nTwo.\n\nAppendix A\n\nThree.\n"
+    assert found(text) == [(1, "Chapter 1: \u201cThe Sea\u201d"), (1, "Appendix A")]
 
 
 def test_parts_that_only_a_table_of_contents_names_are_none() -> None:
@@ -91,13 +100,58 @@ def test_titles_above_a_rule_are_headings_of_the_level_of_its_character(line_end
         "========\nThe Owls\n========\n\nAll of them.\n\nFood\n====\n\nMice.\n\nBy night\n--------\nVoles.\n\n"
         "Sleep\n=====\n\n"
         "Name    Age\n-----------\nAda     3\n\nName | Age\n---- | ---\nAda | 3\n\n----\n\n"
-        "Nest\n-------------\n\n====\nNot this\n----\n\n"
+        "Nest\n-------------\n\n=========\nNot this\n---------\n\n"
         "A longer line than the rule below\n---\n"
     ).replace("\n", line_end)
     assert found(text) == [(1, "The Owls"), (2, "Food"), (3, "By night"), (2, "Sleep"), (3, "Nest")]
     owls, food, *_ = text_outline(text).headings
     assert text[owls.start : owls.end] == f"========{line_end}The Owls{line_end}========"
     assert text[food.start : food.end] == f"Food{line_end}===="
+
+
+@pytest.mark.parametrize(
+    ("title", "rule", "is_heading"),
+    [
+        ("Owls", "---", True),
+        ("Owl", "--", False),
+        ("Barn owl", "-----", True),
+        ("Barn owls", "-----", False),
+        ("?!", "---", False),
+        ("----", "====", False),
+    ],
+)
+def test_a_rule_has_three_characters_at_least_and_misses_three_of_its_title_at_most(
+    title: str, rule: str, is_heading: bool
+) -> None:
+    text = f"Mice\n----\n\nSmall.\n\nVoles\n-----\n\nFat.\n\n{title}\n{rule}\n\nBig.\n"
+    assert found(text) == [(1, "Mice"), (1, "Voles"), *([(1, title)] if is_heading else [])]
+
+
+def test_levels_end_at_the_sixth_and_long_titles_are_cut() -> None:
+    text = "".join(f"{'Owls ' * 100}\n{rule * 497}\n\nBig.\n\n" for rule in "=-~^*#+")
+    assert [level for level, _ in found(text)] == [1, 2, 3, 4, 5, 6, 6]
+    assert {len(title) for _, title in found(text)} == {MAX_HEADING_CHARS}
+
+
+@pytest.mark.parametrize("end", [".", ",", ";", ":", "!"])
+def test_a_numbered_title_does_not_end_like_a_sentence(end: str) -> None:
+    assert found(f"1. Owls\n\nBig.\n\n2. Mice{end}\n\nSmall.\n\n3. Voles\n\nFat.\n") == [
+        (1, "1. Owls"),
+        (1, "3. Voles"),
+    ]
+
+
+def test_numbers_have_six_parts_at_most_and_two_that_are_missing_between_them_at_most() -> None:
+    deep = "1. Owls\n\nBig.\n\n1.1 Barn\n\nOld.\n\n1.1.1 Door\n\nRed.\n"
+    assert found(deep) == [(1, "1. Owls"), (2, "1.1 Barn"), (3, "1.1.1 Door")]
+    assert found("1. Owls\n\nBig.\n\n4. Mice\n\nSmall.\n") == [(1, "1. Owls"), (1, "4. Mice")]
+    assert found("1. Owls\n\nBig.\n\n5. Mice\n\nSmall.\n") == []
+
+
+@pytest.mark.parametrize("other", ["1.1.2 Barn", "2.2 Barn", "1. Barn", "1.1 Barn"])
+def test_a_number_that_does_not_follow_the_one_before_is_no_heading(other: str) -> None:
+    text = f"1. Owls\n\nBig.\n\n1.1 Nest\n\nHigh.\n\n{other}\n\nOld.\n\n2. Mice\n\nSmall.\n"
+    assert found(text) == [(1, "1. Owls"), (2, "1.1 Nest"), (1, "2. Mice")]
 
 
 def test_numbered_titles_are_headings_as_far_as_they_count_on() -> None:
@@ -115,11 +169,12 @@ def test_numbered_titles_are_headings_as_far_as_they_count_on() -> None:
 
 def test_a_short_numbered_title_may_have_its_text_in_the_next_line() -> None:
     text = (
-        "1. Budget\nThe treasurer presented the budget.\n\n2. Roof\n\nIt leaks.\n\n"
+        "1. Budget of the society for the year that is past\nThe treasurer presented the budget.\n\n"
+        "2. Roof\n\nIt leaks.\n\n"
         "3. A title that is longer than titles mostly are here\nThe text goes on below it.\n\n"
         "3. Wake the owls and the mice\nof the old barn in the north.\n\n3. End\nGo on.\n"
     )
-    assert found(text) == [(1, "1. Budget"), (1, "2. Roof")]
+    assert found(text) == [(1, "1. Budget of the society for the year that is past"), (1, "2. Roof")]
 
 
 def test_a_numbered_question_may_take_several_lines() -> None:
@@ -144,6 +199,14 @@ def test_capitals_above_indented_text_are_headings() -> None:
         "NOTE\nOwls bite.\n\nCREATE NEST (\n  size\n"
     )
     assert found(text) == [(1, "NAME"), (1, "SEE ALSO")]
+
+
+@pytest.mark.parametrize(
+    ("title", "is_heading"), [("FILES, PATHS & NAMES (A/B-C)", True), ("O" * 61, True), ("O" * 62, False)]
+)
+def test_capitals_have_the_signs_of_titles_and_61_characters_at_most(title: str, is_heading: bool) -> None:
+    text = f"NAME\n  owl\n\n{title}\n  What there is.\n\nNOTES\n  None.\n"
+    assert found(text) == [(1, "NAME"), *([(1, title)] if is_heading else []), (1, "NOTES")]
 
 
 def test_one_form_of_heading_is_taken_alone() -> None:

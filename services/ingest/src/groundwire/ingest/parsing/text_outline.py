@@ -83,7 +83,7 @@ def _underlined(text: str, paragraphs: Sequence[list[_Line]]) -> list[Heading]:
         title = 1 if rules and rules[0] else 0
         below = rules[title + 1] if title + 1 < len(rules) else None
         above = rules[0] if title else None
-        if below is None or rules[title] or (above and above[1] != below[1]):
+        if below is None or (above and above[1] != below[1]):
             continue
         said = text[slice(*lines[title])].strip()
         is_row = "   " in said  # the header of a table
