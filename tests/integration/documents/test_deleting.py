@@ -1,11 +1,13 @@
 """DeleteDocument and RestoreDocument: gone at once, back exactly, and receipts that say what each store removed."""
 
 import random
+import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +24,7 @@ from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import (
     AlreadyExistsError,
     ChunkNotFoundError,
+    CollectionNotFoundError,
     ConflictError,
     DataLossError,
     DocumentChangedError,
@@ -405,6 +408,36 @@ def test_a_restoration_that_the_engine_misses_changes_nothing(store: Store, monk
     assert store.restore(document.document_id) == document
 
 
+def test_a_restored_document_whose_vectors_were_lost_gets_them_anew(store: Store) -> None:
+    document = store.ingest("a.md", story(random.Random(1)))
+    store.delete(document.document_id, purge=False)
+    store.harness.catalog.write(lambda connection: connection.exec_driver_sql("DELETE FROM embeddings"))
+    store.harness.embedder.texts.clear()
+    store.restore(document.document_id)
+    assert len(store.harness.embedder.texts) == len(store.points()) == document.chunk_count
+
+
+def test_the_outbox_does_not_remove_the_points_of_a_document_that_is_being_restored(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = store.ingest("a.md", story(random.Random(1)))
+    with monkeypatch.context() as broken:
+        broken.setattr(type(store.vectors), "delete", lambda *_: (_ for _ in ()).throw(StoreUnavailableError("down")))
+        assert store.delete(document.document_id, purge=False).state == HIDDEN
+    upsert, sweeping = type(store.vectors).upsert, threading.Thread(target=store.harness.sweep)
+
+    def swept_meanwhile(self: VectorStore, collection: str, points: Any, budget: Budget) -> None:
+        upsert(self, collection, points, budget)
+        if sweeping.ident is None:
+            sweeping.start()
+            sweeping.join(0.3)
+
+    monkeypatch.setattr(type(store.vectors), "upsert", swept_meanwhile)
+    store.restore(document.document_id)
+    sweeping.join()
+    assert store.points() == [chunk.chunk_number for chunk in store.chunks(document.document_id)]
+
+
 def test_vectors_that_another_document_needs_stay(store: Store) -> None:
     shared = story(random.Random(1))
     first = store.ingest("a.md", shared)
@@ -503,6 +536,18 @@ def test_a_document_that_someone_changed_since_is_not_deleted(store: Store, purg
     assert store.documents() == [changed]
     fresh = pb.DeleteDocumentRequest(collection="docs", reference=reference, purge=purge, etag=changed.etag)
     assert store.changes.delete_document(fresh).receipt.document_count == 1
+
+
+@pytest.mark.parametrize("purge", [True, False])
+def test_in_a_collection_that_is_missing_nothing_is_deleted_or_restored(store: Store, purge: bool) -> None:
+    document = store.ingest("a.md", story(random.Random(1)))
+    for reference in (by_id(document.document_id), by_source("a.md")):
+        deletion = pb.DeleteDocumentRequest(collection="nowhere", reference=reference, purge=purge)
+        with pytest.raises(CollectionNotFoundError):
+            store.changes.delete_document(deletion)
+        with pytest.raises(CollectionNotFoundError):
+            store.changes.restore_document(pb.RestoreDocumentRequest(collection="nowhere", reference=reference))
+    assert store.documents() == [document]
 
 
 def test_a_deleted_document_comes_back_only_as_what_the_caller_saw(store: Store) -> None:

@@ -6,10 +6,15 @@ from typing import Any
 
 import pytest
 
-from groundwire.api.common.v1 import document_pb2
-from groundwire.api.ingest.v1 import deletion_pb2, ingest_result_pb2
+from groundwire.api.common.v1 import document_format_pb2, document_pb2
+from groundwire.api.ingest.v1 import collection_pb2, deletion_pb2, ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
-from groundwire.kernel.errors import DocumentNotFoundError, DuplicateDocumentError, StaleSourceVersionError
+from groundwire.kernel.errors import (
+    DocumentChangedError,
+    DocumentNotFoundError,
+    DuplicateDocumentError,
+    StaleSourceVersionError,
+)
 from tests.integration.documents.store import Store, story
 from tests.stubs import by_id, by_source
 
@@ -69,6 +74,30 @@ def test_a_reused_document_lists_its_aliases_and_names_what_had_no_effect(store:
     left = store.get(first.document_id)
     assert (list(left.alias_uris), left.alias_count) == (["c.md"], 1)
     assert left.etag != reused.document.etag
+
+
+def test_settings_that_a_reused_document_has_anyway_are_not_told_to_be_without_effect(store: Store) -> None:
+    fields = document_pb2.DocumentFields(title="Same")
+    first = ingest(store, "a.md", fields=fields).document
+    same: dict[str, Any] = {"fields": fields, "document_id": first.document_id, "format": first.format}
+    reused = ingest(store, "b.md", duplicate_policy=REUSE, **same)
+    assert (reused.outcome, list(reused.warnings)) == (REUSED, [])
+    other: dict[str, Any] = {
+        "format": document_format_pb2.DOCUMENT_FORMAT_TEXT,
+        "chunking": collection_pb2.ChunkingPolicy(target_size=300),
+    }
+    [warning] = ingest(store, "c.md", duplicate_policy=REUSE, **other).warnings
+    assert "format, chunking" in warning.message
+
+
+def test_a_source_of_a_document_that_someone_changed_since_is_not_deleted(store: Store) -> None:
+    read = ingest(store, "a.md").document
+    changed = ingest(store, "b.md", duplicate_policy=REUSE).document
+    with pytest.raises(DocumentChangedError):
+        delete(store, by_source("b.md"), etag=read.etag)
+    assert store.documents() == [changed]
+    delete(store, by_source("b.md"), etag=changed.etag)
+    assert [list(each.alias_uris) for each in store.documents()] == [[]]
 
 
 @pytest.mark.parametrize("purge", [False, True])

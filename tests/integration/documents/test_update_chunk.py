@@ -10,7 +10,12 @@ from groundwire.api.common.v1 import chunk_pb2, document_pb2
 from groundwire.api.ingest.v1 import collection_pb2
 from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
-from groundwire.kernel.errors import ChunkNotFoundError, DocumentChangedError, InvalidRequestError
+from groundwire.kernel.errors import (
+    ChunkNotFoundError,
+    CollectionNotFoundError,
+    DocumentChangedError,
+    InvalidRequestError,
+)
 from tests.integration.documents.store import Store, number, story, text
 
 
@@ -49,6 +54,15 @@ def test_keys_that_are_not_named_stay(store: Store, chunk: chunk_pb2.Chunk) -> N
     store.update_chunk(chunk.chunk_id, set_metadata={"a": number(1), "b": number(2)})
     changed = store.update_chunk(chunk.chunk_id, set_metadata={"b": number(3)})
     assert dict(changed.metadata) == {"state": text("new"), "n": number(1), "a": number(1), "b": number(3)}
+
+
+def test_in_a_collection_that_is_missing_no_chunk_is_changed(store: Store, chunk: chunk_pb2.Chunk) -> None:
+    request = pb.UpdateChunkRequest(
+        collection="nowhere", chunk=chunk_pb2.Chunk(chunk_id=chunk.chunk_id), set_metadata={"a": number(1)}
+    )
+    with pytest.raises(CollectionNotFoundError):
+        store.changes.update_chunk(request)
+    assert store.chunk(chunk.chunk_id) == chunk
 
 
 @pytest.mark.parametrize(

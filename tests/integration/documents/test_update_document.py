@@ -278,6 +278,30 @@ def test_a_search_sees_an_update_whole_or_not_at_all(engine_store: Store, monkey
     assert len(engine_store.search("tide", {"project": "gemini"})) == count
 
 
+def test_an_update_waits_for_an_ingest_of_its_source_which_keeps_the_fields_it_read(
+    store: Store, document: document_pb2.Document
+) -> None:
+    embedding, go_on = threading.Event(), threading.Event()
+
+    def slowly() -> None:
+        embedding.set()
+        assert go_on.wait(20)
+
+    store.harness.embedder.before_embedding = slowly
+    ingest = threading.Thread(target=store.ingest, args=("a.md", story(random.Random(2))))
+    ingest.start()
+    assert embedding.wait(20)
+    update = threading.Thread(target=store.update, args=(document.document_id,), kwargs={"title": "New"})
+    update.start()
+    update.join(0.3)
+    assert update.is_alive()
+    go_on.set()
+    ingest.join()
+    update.join()
+    stored = store.get(document.document_id)
+    assert (stored.fields.title, stored.generation) == ("New", document.generation + 1)
+
+
 def test_an_update_changes_no_other_document_and_no_older_generation(store: Store) -> None:
     """Live, softly deleted and superseded rows beside it stay as they are."""
     other = store.ingest("b.md", story(random.Random(2)), project="apollo", tags=["x"])

@@ -26,6 +26,8 @@ from groundwire.kernel.errors import (
     InvalidRequestError,
     OverloadedError,
     RequestIdReusedError,
+    StoreUnavailableError,
+    UnavailableError,
 )
 from groundwire.kernel.identifiers import DEFAULT_TENANT
 from tests.integration.ingest.harness import Harness, in_threads
@@ -146,9 +148,12 @@ def request_for(collection: str, source: str) -> IngestRequest:
     return IngestRequest(DEFAULT_TENANT, collection, source, None, None, None, None, DuplicatePolicy.REUSE, "content")
 
 
-def test_a_caller_that_leaves_stops_the_work(harness: Harness, collection: str) -> None:
+@pytest.mark.parametrize("sections", [5, 400])
+def test_a_caller_that_leaves_stops_the_work_up_to_the_last_point(
+    harness: Harness, collection: str, sections: int
+) -> None:
     budget, seen = Budget(), list[Progress]()
-    content = long_text(7, 400).encode()
+    content = long_text(7, sections).encode()
 
     def report(progress: Progress) -> None:
         seen.append(progress)
@@ -164,6 +169,35 @@ def test_a_caller_that_leaves_stops_the_work(harness: Harness, collection: str) 
     assert harness.sources(collection) == []
     harness.sweep()
     assert harness.points(collection) == []
+
+
+@pytest.mark.parametrize("error", [RuntimeError, StoreUnavailableError])
+def test_a_write_that_fails_takes_its_rows_back_at_once_or_leaves_them_to_the_sweeper(
+    harness: Harness, collection: str, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
+    def rows() -> int:
+        with harness.catalog.read() as connection:
+            pending = "SELECT count(*) FROM generations WHERE state = 'PENDING'"
+            return int(connection.exec_driver_sql(pending).scalar_one())
+
+    def fail(*_: object) -> None:
+        raise error("the engine")
+
+    def is_locked(*_: object) -> None:
+        raise UnavailableError("the catalog")
+
+    use = harness.service.long_work.documents
+    monkeypatch.setattr(type(harness.vectors), "upsert", fail)
+    with pytest.raises(error, match="the engine"):
+        use.ingest(request_for(collection, "a.txt"), Original(11, b"Tides rise."), Budget(), lambda _: None)
+    assert rows() == 0
+    monkeypatch.setattr("groundwire.catalog.documents.take_back_generation", is_locked)
+    with pytest.raises(error, match="the engine"):
+        use.ingest(request_for(collection, "a.txt"), Original(11, b"Tides rise."), Budget(), lambda _: None)
+    assert rows() == 1
+    monkeypatch.undo()
+    harness.sweep()
+    assert rows() == 0
 
 
 def test_embedding_progress_counts_chunks(harness: Harness, collection: str) -> None:

@@ -218,6 +218,23 @@ def test_a_write_that_leaves_nothing_to_do_wakes_nobody(
     assert len(woken) == 2
 
 
+def test_a_deletion_and_a_restoration_that_fails_wake_housekeeping(
+    process: Callable[..., Harness], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    woken: list[bool] = []
+    monkeypatch.setattr(Housekeeping, "nudge", lambda _: woken.append(True))
+    harness = process()
+    harness.create("tides")
+    reference = by_id(harness.ingest("tides", "a.txt", "Water rises.").document.document_id)
+    woken.clear()
+    harness.calls.delete_document(pb.DeleteDocumentRequest(collection="tides", reference=reference))
+    assert len(woken) == 1
+    monkeypatch.setattr(MemoryVectorStore, "upsert", lambda *_: (_ for _ in ()).throw(StoreUnavailableError("down")))
+    with pytest.raises(StoreUnavailableError):
+        harness.calls.restore_document(pb.RestoreDocumentRequest(collection="tides", reference=reference))
+    assert len(woken) == 2
+
+
 def test_what_a_dead_process_left_is_counted_and_taken_back(tmp_path: Path) -> None:
     """Half a document and half an index; the rest of the catalog is left alone."""
     store = MemoryVectorStore()
