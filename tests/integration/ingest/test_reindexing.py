@@ -13,8 +13,9 @@ from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.catalog import index_builds
-from groundwire.catalog.index_builds import LivePoints
+from groundwire.catalog.index_builds import IndexBuilds, LivePoints
 from groundwire.catalog.lexical_index import LexicalCheck
+from groundwire.ingest.housekeeping import Housekeeping
 from groundwire.ingest.index_builds import IndexBuilt
 from groundwire.ingest.ingesting import Progress, Stage
 from groundwire.kernel.budget import Budget
@@ -27,6 +28,7 @@ from groundwire.kernel.errors import (
     EmbeddingMismatchError,
     StoreUnavailableError,
 )
+from groundwire.kernel.filter_parsing import parse_filter
 from groundwire.kernel.identifiers import DEFAULT_TENANT
 from groundwire.kernel.store_findings import FindingKind
 from groundwire.kernel.vector_store import PointBatch
@@ -156,6 +158,25 @@ def test_what_is_written_meanwhile_is_not_lost(process: Callable[..., Harness]) 
     assert_sound(harness)
 
 
+def test_filter_keys_that_change_meanwhile_are_those_of_the_new_index(
+    process: Callable[..., Harness], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harness = process()
+    fill(harness)
+    page = harness.library.list_documents(library_pb.ListDocumentsRequest(collection="tides"))
+    update = pb.UpdateDocumentRequest(collection="tides", reference=by_id(page.documents[0].document_id))
+    update.document.fields.project = "moon"
+    update.update_mask.paths.append("fields.project")
+    monkeypatch.setattr(LexicalCheck, "rebuild", lambda *_: harness.calls.update_document(update))
+    reindex(harness)
+    monkeypatch.undo()
+    assert_sound(harness)
+    engine_name, where = collection_of(harness).engine_name, parse_filter({"project": "moon"})
+    vector = harness.embedder.embed_query("tides", Budget())
+    found = harness.vectors.search(engine_name, vector, 100, Budget(), where=where)
+    assert len(found) == page.documents[0].chunk_count
+
+
 def test_a_document_that_was_being_written_during_the_move_gets_its_points(process: Callable[..., Harness]) -> None:
     """Its points went to the old engine collection; publishing it notices that."""
     harness = process()
@@ -172,6 +193,26 @@ def test_a_document_that_was_being_written_during_the_move_gets_its_points(proce
     object.__setattr__(write.vectors, "upsert", upsert_then_move)
     harness.ingest("tides", "late.md", "# Late\n\n" + long_text(60, 8))
     object.__setattr__(write.vectors, "upsert", upsert)
+    assert "late.md" in harness.sources("tides")
+    assert_sound(harness)
+
+
+def test_a_document_that_was_being_restored_during_the_move_gets_its_points(process: Callable[..., Harness]) -> None:
+    harness = process()
+    fill(harness)
+    reference = by_id(harness.ingest("tides", "late.md", "# Late\n\n" + long_text(60, 8)).document.document_id)
+    harness.calls.delete_document(pb.DeleteDocumentRequest(collection="tides", reference=reference))
+    upsert, moved = harness.vectors.upsert, threading.Event()
+
+    def upsert_then_move(collection: str, points: PointBatch, budget: Budget) -> None:
+        upsert(collection, points, budget)
+        if not moved.is_set():
+            moved.set()
+            reindex(harness)
+
+    object.__setattr__(harness.vectors, "upsert", upsert_then_move)
+    harness.calls.restore_document(pb.RestoreDocumentRequest(collection="tides", reference=reference))
+    object.__setattr__(harness.vectors, "upsert", upsert)
     assert "late.md" in harness.sources("tides")
     assert_sound(harness)
 
@@ -335,6 +376,24 @@ def test_every_chunk_and_document_names_the_new_model(process: Callable[..., Har
     for now, then in zip(chunks, before, strict=True):
         assert now.embed_time.ToNanoseconds() > then.embed_time.ToNanoseconds()
         assert now.create_time == then.create_time
+
+
+def test_a_build_reports_every_vector_and_every_point_and_wakes_housekeeping(
+    process: Callable[..., Harness], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    woken: list[bool] = []
+    monkeypatch.setattr(Housekeeping, "nudge", lambda _: woken.append(True))
+    store = MemoryVectorStore()
+    fill(process(store))
+    harness = process(store, CountingEmbedder(OTHER_DIMENSIONS))
+    count, reported = len(harness.live_numbers("tides")), list[Progress]()
+    woken.clear()
+    reembed(harness, reported.append)
+    assert {each.stage: each for each in reported} == {
+        Stage.EMBEDDING: Progress(Stage.EMBEDDING, count, count),
+        Stage.WRITING: Progress(Stage.WRITING, count, count),
+    }
+    assert woken == [True]
 
 
 def test_an_interrupted_embedding_goes_on_where_it_was(process: Callable[..., Harness]) -> None:
@@ -514,6 +573,26 @@ def test_a_document_deleted_softly_comes_back_under_another_model(process: Calla
     assert_sound(harness)
 
 
+def test_a_server_with_another_model_restores_nothing_and_makes_no_vectors_for_it(
+    process: Callable[..., Harness],
+) -> None:
+    store = MemoryVectorStore()
+    first = process(store)
+    fill(first)
+    reference = by_id(first.ingest("tides", "late.md", "# Late\n\nMoon.").document.document_id)
+    first.calls.delete_document(pb.DeleteDocumentRequest(collection="tides", reference=reference))
+    first.catalog.write(lambda connection: connection.exec_driver_sql("DELETE FROM embeddings"))
+    harness = process(store, CountingEmbedder(OTHER_DIMENSIONS))
+    restore = pb.RestoreDocumentRequest(collection="tides", reference=reference)
+    with pytest.raises(EmbeddingMismatchError):
+        harness.calls.restore_document(restore)
+    assert harness.embedder.texts == []
+    reembed(harness)
+    harness.calls.restore_document(restore)
+    assert "late.md" in harness.sources("tides")
+    assert_sound(harness)
+
+
 def test_a_lost_vector_of_a_section_is_reported_and_made_again(process: Callable[..., Harness]) -> None:
     harness = process()
     create_with(harness, chunking=LEVELS)
@@ -570,4 +649,26 @@ def test_writers_do_not_wait_for_a_whole_collection_to_be_read(
     monkeypatch.undo()
     assert "new.md" in harness.sources("tides")
     assert ("0.md" in harness.sources("tides")) is not is_rewritten
+    assert_sound(harness)
+
+
+@pytest.mark.parametrize(("most", "moves"), [(1, [True]), (0, [False, True])])
+def test_writers_wait_for_a_few_points_only(
+    process: Callable[..., Harness], monkeypatch: pytest.MonkeyPatch, most: int, moves: list[bool]
+) -> None:
+    harness = process()
+    fill(harness)
+    move, attempts = IndexBuilds.move, list[bool]()
+
+    def counted(self: IndexBuilds, *args: Any, **options: Any) -> bool:
+        attempts.append(move(self, *args, **options))
+        return attempts[-1]
+
+    monkeypatch.setattr(IndexBuilds, "move", counted)
+    monkeypatch.setattr("groundwire.ingest.index_builds._POINTS_WHILE_WRITERS_WAIT", most)
+    new = "# New\n\nA tide that nobody had seen."
+    monkeypatch.setattr(LexicalCheck, "rebuild", lambda *_: harness.ingest("tides", "new.md", new))
+    reindex(harness)
+    monkeypatch.undo()
+    assert attempts == moves
     assert_sound(harness)

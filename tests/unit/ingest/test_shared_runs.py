@@ -1,5 +1,6 @@
 """Long work runs once, whoever asks for it meanwhile joins, and it ends when nobody wants it any more."""
 
+import contextvars
 import threading
 import time
 from collections.abc import Callable
@@ -96,6 +97,46 @@ def test_it_stops_when_the_last_caller_leaves_and_can_be_started_again() -> None
     assert work.was_stopped.wait(5)
     again = Caller(runs, Steps(0))
     assert again.result() == "done"
+
+
+def test_a_run_that_is_still_ending_does_not_take_the_one_after_it_along() -> None:
+    runs, lingers, has_ended = SharedRuns(), threading.Event(), threading.Event()
+
+    def linger(_budget: Budget, _tell: Callable[[int], None]) -> None:
+        assert lingers.wait(20)
+        has_ended.set()
+
+    budget = Budget()
+    first = threading.Thread(target=lambda: _leave(runs, linger, budget))
+    first.start()
+    budget.cancel()
+    first.join()
+    work = Steps(2)
+    second = Caller(runs, work)
+    work.go.release()
+    wait_for(lambda: second.heard == [0])
+    lingers.set()
+    assert has_ended.wait(10)
+    time.sleep(0.05)  # until the thread that has worked for nobody is over
+    third = Caller(runs, work)
+    wait_for(lambda: third.heard == [0])
+    work.go.release()
+    assert (second.result(), third.result(), work.starts) == ("done", "done", 1)
+
+
+def _leave(runs: SharedRuns, work: Callable[[Budget, Callable[[int], None]], None], budget: Budget) -> None:
+    with pytest.raises(CallCancelledError):
+        runs("key", "build", work, budget, lambda _: None)
+
+
+def test_a_run_belongs_to_the_request_of_its_first_caller() -> None:
+    request = contextvars.ContextVar("request", default="")
+
+    def call() -> str:
+        request.set("first")
+        return SharedRuns()("key", "build", lambda _budget, _tell: request.get(), Budget(20), lambda _: None)
+
+    assert contextvars.copy_context().run(call) == "first"
 
 
 def test_a_caller_whose_deadline_passes_leaves() -> None:
