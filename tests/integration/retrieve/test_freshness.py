@@ -4,13 +4,14 @@ import pytest
 
 from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.kernel.budget import Budget
+from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.errors import StoreUnavailableError
 from groundwire.kernel.filter_parsing import parse_filter
 from groundwire.kernel.identifiers import DEFAULT_TENANT
 from groundwire.kernel.vector_store import PointBatch
 from groundwire.retrieve.settings import RetrieveSettings
 from groundwire.rpc.filter_messages import to_filter_message
-from tests.integration.retrieve.library import Library, contents
+from tests.integration.retrieve.library import Library, contents, metadata
 
 _MODES = [
     search_mode_pb2.SEARCH_MODE_HYBRID,
@@ -50,6 +51,18 @@ def test_a_pending_generation_is_not_visible(library: Library, mode: int) -> Non
     assert contents(library.retrieve("alpha", mode=mode)) == ["alpha one"]
 
 
+def test_a_filter_means_the_fields_of_the_catalog_while_the_engine_has_older_ones(engine_library: Library) -> None:
+    old = DocumentFields(project="old")
+    document = engine_library.put("a.txt", ["alpha one"], fields=old)
+    engine_library.put("b.txt", ["alpha two"], fields=old)
+    engine_library.documents.change(DEFAULT_TENANT, "docs", document.document_id, lambda _: metadata({"n": 1}))
+    for _ in range(2):
+        for where, found in (({"n": 1}, ["alpha one"]), ({"project": "old"}, ["alpha two"])):
+            given = to_filter_message(parse_filter(where))
+            response = engine_library.retrieve("alpha", filter=given, mode=search_mode_pb2.SEARCH_MODE_VECTOR)
+            assert contents(response) == found
+
+
 @pytest.mark.requirement("S3-34")
 def test_points_that_the_catalog_does_not_know_are_never_returned(library: Library) -> None:
     library.put("a.txt", ["alpha one"])
@@ -61,7 +74,7 @@ def test_points_that_the_catalog_does_not_know_are_never_returned(library: Libra
     )
     response = library.retrieve("alpha")
     assert contents(response) == ["alpha one"]
-    assert response.report.quality.stale_count == 1
+    assert (response.report.quality.stale_count, response.report.quality.candidate_count) == (1, 2)
 
 
 @pytest.mark.parametrize("is_filtered", [False, True])

@@ -1,6 +1,8 @@
 """Records of one entity are nobody else's: not in results, counts, statistics, explanations or errors."""
 
 from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from groundwire.rpc import request_context
 from groundwire.rpc.filter_messages import to_filter_message
 from groundwire.rpc.request_context import RequestContext
 from tests.integration.retrieve.library import Library, contents
+from tests.manual_clock import ManualClock
 
 _ALPHA, _BETA = "entity:alpha", "entity:beta"
 
@@ -124,6 +127,19 @@ def test_nothing_that_a_search_tells_depends_on_records_of_other_scopes(
         library.close()
     assert told[0]["results"] or query == "twelve"
     assert told[0] == told[1]
+
+
+def test_a_search_of_the_past_does_not_decide_what_is_seen_now(tmp_path: Path) -> None:
+    library = Library(tmp_path, settings=RetrieveSettings(), clock=ManualClock())
+    library.collection = library.create("kept", generation_retention=timedelta(hours=1))
+    remember(library, "a", "the harbour berth of alpha", _ALPHA)
+    remember(library, "g", "the harbour fee")
+    before = library.retrieve("harbour", collection="kept")
+    remember(library, "h", "the harbour light")
+    for snapshot, found in ((before.snapshot, 1), (0, 2)):
+        response = library.retrieve("harbour", collection="kept", **({"snapshot": snapshot} if snapshot else {}))
+        assert len(response.results) == found
+    library.close()
 
 
 @pytest.mark.requirement("S0-11")

@@ -13,6 +13,7 @@ from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import SearchMode
 from groundwire.kernel.document import DocumentFields
+from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import (
     CallCancelledError,
     CollectionNotFoundError,
@@ -166,6 +167,25 @@ def test_the_response_tells_times_states_and_the_query_as_it_was(engine_library:
     assert times == sorted(times)
     assert abs(times[0] / 1e9 - time.time()) < 60
     assert response.report.process_time.ToNanoseconds() >= response.report.query_time.ToNanoseconds()
+
+
+def test_the_time_of_a_search_is_counted_apart_from_that_of_the_model_and_from_the_arrival_of_the_call(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library.put("a.txt", ["alpha beta"])
+    embed_query = library.embedder.embed_query
+
+    def slowly(text: str, budget: Budget) -> Vectors:
+        time.sleep(0.2)
+        return embed_query(text, budget)
+
+    monkeypatch.setattr(library.embedder, "embed_query", slowly)
+    started = time.perf_counter() - 60
+    times = library.service.search.search(SearchRequest("default", "docs", "alpha"), Budget(), started=started).times
+    assert times.embedding_s >= 0.2
+    assert times.total_s >= 60 + times.embedding_s + times.search_s
+    own = library.service.search.search(SearchRequest("default", "docs", "beta"), Budget()).times
+    assert own.total_s == pytest.approx(own.embedding_s + own.search_s)
 
 
 def test_times_of_states_never_fall_where_the_clock_is_set_back(library: Library) -> None:
