@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from google.protobuf.duration_pb2 import Duration
 from sqlalchemy import Connection, text
 
 from groundwire.api.ingest.v1 import collection_pb2
@@ -23,6 +24,7 @@ from groundwire.kernel.collection import Collection
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import (
     CallCancelledError,
+    CollectionNotFoundError,
     ConflictError,
     DataLossError,
     EmbeddingMismatchError,
@@ -155,6 +157,37 @@ def test_what_is_written_meanwhile_is_not_lost(process: Callable[..., Harness]) 
     store.at_new = meanwhile
     reindex(harness)
     assert harness.sources("tides") == ["0.md", "2.md", "new.md"]
+    assert_sound(harness)
+
+
+def test_a_collection_of_the_same_name_that_came_meanwhile_is_left_alone(
+    process: Callable[..., Harness], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harness = process()
+    fill(harness)
+
+    def another(*_: object) -> None:
+        harness.calls.delete_collection(collections_pb.DeleteCollectionRequest(collection="tides", force=True))
+        fill(harness, 1)
+
+    monkeypatch.setattr(LexicalCheck, "rebuild", another)
+    with pytest.raises(CollectionNotFoundError):
+        reindex(harness)
+    monkeypatch.undo()
+    assert harness.sources("tides") == ["0.md"]
+    assert_sound(harness)
+
+
+def test_a_document_that_is_replaced_just_before_the_move_leaves_no_points_in_the_new_index(
+    process: Callable[..., Harness], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its replaced generation is kept for searches of the past, which ask no engine for it."""
+    harness = process()
+    create_with(harness, generation_retention=Duration(seconds=3600))
+    harness.ingest("tides", "0.md", "# Tides\n\n" + long_text(0, 12))
+    monkeypatch.setattr(LexicalCheck, "rebuild", lambda *_: harness.ingest("tides", "0.md", "# Changed\n\nMoon."))
+    reindex(harness)
+    monkeypatch.undo()
     assert_sound(harness)
 
 
