@@ -355,13 +355,11 @@ def test_repeated_chunks_are_stored_and_left_out_of_the_index_as_wanted(
 
 
 @pytest.mark.requirement("C06")
-def test_a_section_does_not_repeat_its_only_chunk(harness: Harness, collection: str) -> None:
-    chunking = settings_pb.ChunkingPolicy(chunker=settings_pb.CHUNKER_HIERARCHY, min_chars=1, minimum_size=1)
-    skip = settings_pb.DUPLICATE_CHUNK_POLICY_SKIP_IN_DOCUMENT
-    update(harness, collection, Settings(chunking=chunking, duplicate_chunk_policy=skip))
-    counts = harness.ingest(collection, "a.md", "# Moon\n\nIt pulls.\n\n# Sun\n\nIt shines.").counts
-    assert counts.skipped_duplicate_count == 0
-    assert numbers_for(harness, collection) == 2
+def test_a_new_text_of_a_source_does_not_repeat_its_old_one(harness: Harness, collection: str) -> None:
+    update(harness, collection, by_sentence(settings_pb.DUPLICATE_CHUNK_POLICY_SKIP_IN_COLLECTION))
+    harness.ingest(collection, "a", f"Something of its own. {DUPLICATED}")
+    counts = harness.ingest(collection, "a", f"Another thing entirely. {DUPLICATED}").counts
+    assert (counts.chunk_count, counts.skipped_duplicate_count) == (2, 0)
 
 
 @pytest.mark.requirement("C06")
