@@ -2,7 +2,8 @@
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -210,31 +211,9 @@ def test_filter_keys_that_change_meanwhile_are_those_of_the_new_index(
     assert len(found) == page.documents[0].chunk_count
 
 
-def test_a_document_that_was_being_written_during_the_move_gets_its_points(process: Callable[..., Harness]) -> None:
-    """Its points went to the old engine collection; publishing it notices that."""
-    harness = process()
-    fill(harness)
-    write = harness.service.long_work.documents.writer
-    upsert, moved = harness.vectors.upsert, threading.Event()
-
-    def upsert_then_move(collection: str, points: PointBatch, budget: Budget) -> None:
-        upsert(collection, points, budget)
-        if not moved.is_set():
-            moved.set()
-            reindex(harness)
-
-    object.__setattr__(write.vectors, "upsert", upsert_then_move)
-    harness.ingest("tides", "late.md", "# Late\n\n" + long_text(60, 8))
-    object.__setattr__(write.vectors, "upsert", upsert)
-    assert "late.md" in harness.sources("tides")
-    assert_sound(harness)
-
-
-def test_a_document_that_was_being_restored_during_the_move_gets_its_points(process: Callable[..., Harness]) -> None:
-    harness = process()
-    fill(harness)
-    reference = by_id(harness.ingest("tides", "late.md", "# Late\n\n" + long_text(60, 8)).document.document_id)
-    harness.calls.delete_document(pb.DeleteDocumentRequest(collection="tides", reference=reference))
+@contextmanager
+def moved_during(harness: Harness) -> Iterator[None]:
+    """Move the index right behind the first points that are written to the engine collection of before."""
     upsert, moved = harness.vectors.upsert, threading.Event()
 
     def upsert_then_move(collection: str, points: PointBatch, budget: Budget) -> None:
@@ -244,8 +223,28 @@ def test_a_document_that_was_being_restored_during_the_move_gets_its_points(proc
             reindex(harness)
 
     object.__setattr__(harness.vectors, "upsert", upsert_then_move)
-    harness.calls.restore_document(pb.RestoreDocumentRequest(collection="tides", reference=reference))
+    yield
     object.__setattr__(harness.vectors, "upsert", upsert)
+    assert moved.is_set()
+
+
+def test_a_document_that_was_being_written_during_the_move_gets_its_points(process: Callable[..., Harness]) -> None:
+    """Its points went to the old engine collection; publishing it notices that."""
+    harness = process()
+    fill(harness)
+    with moved_during(harness):
+        harness.ingest("tides", "late.md", "# Late\n\n" + long_text(60, 8))
+    assert "late.md" in harness.sources("tides")
+    assert_sound(harness)
+
+
+def test_a_document_that_was_being_restored_during_the_move_gets_its_points(process: Callable[..., Harness]) -> None:
+    harness = process()
+    fill(harness)
+    reference = by_id(harness.ingest("tides", "late.md", "# Late\n\n" + long_text(60, 8)).document.document_id)
+    harness.calls.delete_document(pb.DeleteDocumentRequest(collection="tides", reference=reference))
+    with moved_during(harness):
+        harness.calls.restore_document(pb.RestoreDocumentRequest(collection="tides", reference=reference))
     assert "late.md" in harness.sources("tides")
     assert_sound(harness)
 
