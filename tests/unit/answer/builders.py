@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from groundwire.answer.evidence import Markup, Passage, Source, Statement
+from groundwire.answer.extractive.excerpt import Excerpt
 from groundwire.answer.extractive.excerpts import find_excerpts
 from groundwire.answer.extractive.scoring import Scored, score_excerpts
 from groundwire.answer.grounding.claims import split_claims
@@ -72,3 +73,25 @@ def make_scored(question: str, *contents: str, markup: Markup = Markup.MARKDOWN)
     passages = [make_passage(content, rank=rank, markup=markup) for rank, content in enumerate(contents, 1)]
     excerpts = find_excerpts(passages)
     return score_excerpts(asked, excerpts, [1.0] * len(excerpts))
+
+
+def excerpts_of(content: str, markup: Markup = Markup.MARKDOWN) -> list[Excerpt]:
+    return find_excerpts([make_passage(content, markup=markup)])
+
+
+def texts_of(content: str) -> list[str]:
+    return [excerpt.text for excerpt in excerpts_of(content)]
+
+
+def quoted(excerpt: Excerpt) -> str:
+    """Return what an excerpt is in its source."""
+    return excerpt.passage.content[excerpt.start : excerpt.end]
+
+
+def consecutive_passages(*contents: str) -> list[Passage]:
+    """Return chunks of one document that follow one another, with a line break between them."""
+    passages: list[Passage] = []
+    for rank, content in enumerate(contents, 1):
+        at = passages[-1].span.end + 1 if passages else 0
+        passages.append(replace(make_passage(content, rank=rank, start=at), document_id="doc_1"))
+    return passages

@@ -5,26 +5,13 @@ from dataclasses import replace
 import pytest
 
 from groundwire.answer.evidence import Markup, Passage, section_at
-from groundwire.answer.extractive.excerpt import Excerpt
 from groundwire.answer.extractive.excerpts import find_excerpts
 from groundwire.kernel.sentences import BlockKind
-from tests.unit.answer.builders import make_passage
-
-
-def _find(content: str, markup: Markup = Markup.MARKDOWN) -> list[Excerpt]:
-    return find_excerpts([make_passage(content, markup=markup)])
-
-
-def _texts(content: str) -> list[str]:
-    return [excerpt.text for excerpt in _find(content)]
+from tests.unit.answer.builders import consecutive_passages, excerpts_of, make_passage, quoted, texts_of
 
 
 def _texts_of(passages: list[Passage]) -> list[str]:
     return [excerpt.text for excerpt in find_excerpts(passages)]
-
-
-def _quoted(excerpt: Excerpt) -> str:
-    return excerpt.passage.content[excerpt.start : excerpt.end]
 
 
 def test_only_statements_can_be_quoted() -> None:
@@ -34,7 +21,7 @@ def test_only_statements_can_be_quoted() -> None:
         "See the array [12] of numbers.\n\n![an image of a fox](fox.png)\n\n"
         "- [keep the foxes in sync](sync.md)\n\n[one link](a.md) [two links](b.md)\n\nTODO: say more of foxes."
     )
-    assert _texts(content) == ["A true statement stands here.", "a list item of words"]
+    assert texts_of(content) == ["A true statement stands here.", "a list item of words"]
 
 
 @pytest.mark.parametrize(
@@ -51,7 +38,7 @@ def test_only_statements_can_be_quoted() -> None:
     ],
 )
 def test_what_only_points_at_what_stands_elsewhere_is_passed_over(pointer: str) -> None:
-    assert _texts(f"Foxes eat small mice.\n\n{pointer}\n\nOwls eat small mice.") == [
+    assert texts_of(f"Foxes eat small mice.\n\n{pointer}\n\nOwls eat small mice.") == [
         "Foxes eat small mice.",
         "Owls eat small mice.",
     ]
@@ -65,23 +52,10 @@ def test_pictures_targets_and_badges_of_restructured_text_are_passed_over() -> N
         ".. _all about foxes: https://example.org/foxes\n.. _owls: https://example.org/owls\n\n"
         "Foxes eat small mice. |Note that| is kept.\n\n.. note:: Owls eat small mice."
     )
-    found = _find(content, Markup.RST)
+    found = excerpts_of(content, Markup.RST)
     assert [each.text for each in found] == ["Foxes eat small mice.", "|Note that| is kept.", "Owls eat small mice."]
     assert found[0].opens
     assert content[found[0].start : found[0].end] == "Foxes eat small mice."
-
-
-def test_a_table_of_restructuredtext_is_read_by_header_and_row_and_quoted_as_it_stands() -> None:
-    content = (
-        "======  =====\nAnimal  Eats\n======  =====\nSeal    small\n        fish\nWhale   krill\n======  =====\n\n"
-        ".. attribute:: Seal.\\ name\n\n   Seals have many names at sea.\n"
-    )
-    seal, whale, whole, told = _find(content, Markup.RST)
-    assert (seal.text, _quoted(seal)) == ("Animal Seal: small fish", "Seal    small\n        fish")
-    ((passage, start, end),) = seal.header
-    assert passage.content[start:end] == "Animal  Eats"
-    assert (whale.text, whole.text, whole.is_whole) == ("Animal Whale: krill", "Animal: Seal, Whale.", True)
-    assert (told.heading, told.text, told.opens) == ("Seal.name", "Seals have many names at sea.", True)
 
 
 def test_what_is_extracted_has_blocks_of_markdown_and_verbatim_words() -> None:
@@ -89,7 +63,7 @@ def test_what_is_extracted_has_blocks_of_markdown_and_verbatim_words() -> None:
         "## The __init__ of *foxes*\n\nRun it\nlike `this` or `that`, *always*:\n\n```\nfox run <b>\n```\n\n"
         "A short line of words\nStill in the same paragraph of foxes."
     )
-    shown, told = _find(content, Markup.BLOCKS)
+    shown, told = excerpts_of(content, Markup.BLOCKS)
     assert (shown.kind, shown.heading) == (BlockKind.CODE, "The __init__ of *foxes*")
     assert shown.text == "Run it like `this` or `that`, *always*:\nfox run <b>"
     assert told.text == "A short line of words Still in the same paragraph of foxes."
@@ -112,22 +86,22 @@ def test_a_memory_needs_no_full_stop() -> None:
 
 def test_a_sentence_is_shown_plain_and_quoted_exactly() -> None:
     content = "Foxes **eat** [small\nmice](mice.md) at `night`."
-    (excerpt,) = _find(content)
+    (excerpt,) = excerpts_of(content)
     assert excerpt.text == "Foxes eat small mice at night."
-    assert _quoted(excerpt) == content
+    assert quoted(excerpt) == content
 
 
 def test_a_sentence_that_leans_on_the_one_before_comes_with_it() -> None:
     content = "Foxes live in holes. They sleep by day. However, foxes hunt at night. Owls hunt too."
-    first, second, third, fourth = _find(content)
+    first, second, third, fourth = excerpts_of(content)
     assert first.text == "Foxes live in holes."
-    assert second.text == _quoted(second) == "Foxes live in holes. They sleep by day."
+    assert second.text == quoted(second) == "Foxes live in holes. They sleep by day."
     assert third.leans  # its antecedent leans too
     assert (fourth.text, fourth.leans) == ("Owls hunt too.", False)
 
 
 def test_one_such_thing_leans_on_what_comes_before() -> None:
-    _, other = _find("Owls live in zoos. One such zoo is in Bonn.")
+    _, other = excerpts_of("Owls live in zoos. One such zoo is in Bonn.")
     assert other.text == "Owls live in zoos. One such zoo is in Bonn."
 
 
@@ -141,24 +115,24 @@ def test_one_such_thing_leans_on_what_comes_before() -> None:
     ],
 )
 def test_the_latter_of_two_things_comes_with_them(second: str, leans: bool) -> None:
-    _, other = _find(f"Foxes eat mice or hens. {second}")
+    _, other = excerpts_of(f"Foxes eat mice or hens. {second}")
     assert other.text == (f"Foxes eat mice or hens. {second}" if leans else second)
 
 
 def test_what_leans_on_text_outside_of_the_passage_says_so() -> None:
-    (excerpt,) = _find("They sleep by day in holes.")
+    (excerpt,) = excerpts_of("They sleep by day in holes.")
     assert excerpt.leans
-    (excerpt,) = _find("It is possible to sleep by day.")
+    (excerpt,) = excerpts_of("It is possible to sleep by day.")
     assert not excerpt.leans
 
 
 def test_a_lead_in_comes_with_what_it_introduces_or_not_at_all() -> None:
     content = "A fox eats:\n\n- the *mice* of the wood\n- the berries of the wood\n\nThe owl eats:\n\n# Next"
-    first, second, whole = _find(content)
+    first, second, whole = excerpts_of(content)
     assert (first.text, second.text) == ("the mice of the wood", "the berries of the wood")
     assert whole.text == "A fox eats:\n- the mice of the wood\n- the berries of the wood"
     assert whole.is_whole
-    assert _quoted(whole) == "A fox eats:\n\n- the *mice* of the wood\n- the berries of the wood"
+    assert quoted(whole) == "A fox eats:\n\n- the *mice* of the wood\n- the berries of the wood"
     assert "A fox eats:" in first.about
 
 
@@ -167,30 +141,30 @@ def test_a_lead_in_that_says_something_can_be_quoted_alone() -> None:
         "Cargo has a command called check. This command checks the code and makes sure that it compiles:\n\n"
         "```text\n{{#include output.txt}}\n```\n\nWhat the long command prints to the screen then looks like this:\n"
     )
-    alone, with_colon = _find(content)
+    alone, with_colon = excerpts_of(content)
     assert alone.text == "Cargo has a command called check."
     assert with_colon.text == (
         "Cargo has a command called check. This command checks the code and makes sure that it compiles."
     )
-    assert _quoted(with_colon).endswith("makes sure that it compiles")
+    assert quoted(with_colon).endswith("makes sure that it compiles")
 
 
 def test_what_is_only_said_to_be_here_is_no_answer() -> None:
     lead_in = "Here are a few tips that help each of the foxes to make the most of the winter:"
-    assert _texts(f"{lead_in}\n\n```text\n{{{{#include tips.txt}}}}\n```\n") == []
-    assert lead_in in _texts(f"{lead_in}\n\n- eat more mice\n- sleep by day")[-1]
+    assert texts_of(f"{lead_in}\n\n```text\n{{{{#include tips.txt}}}}\n```\n") == []
+    assert lead_in in texts_of(f"{lead_in}\n\n- eat more mice\n- sleep by day")[-1]
 
 
 def test_a_long_list_is_quoted_item_by_item_only() -> None:
     content = "A fox eats:\n\n" + "\n".join(f"- the mouse of number {number}" for number in range(31))
-    assert [excerpt.is_whole for excerpt in _find(content)] == [False] * 31
+    assert [excerpt.is_whole for excerpt in excerpts_of(content)] == [False] * 31
 
 
 def test_a_long_item_that_explains_a_term_is_quoted_by_sentences_with_the_term() -> None:
     first = "`max_foxes` (integer): The most foxes that may live in one den."
     filler = f"They share {'a lot and ' * 20}all of it."
     content = f"- {first}\n  {filler}\n  The default is seven foxes.\n- A short item. It has two sentences."
-    found = _find(content)
+    found = excerpts_of(content)
     assert [excerpt.text for excerpt in found] == [
         "max_foxes (integer): The most foxes that may live in one den.",
         f"max_foxes (integer): {filler}",
@@ -199,94 +173,41 @@ def test_a_long_item_that_explains_a_term_is_quoted_by_sentences_with_the_term()
         found[-1].text,
     ]
     assert found[-1].is_whole
-    assert (_quoted(found[0]), found[0].header) == (first, ())
+    assert (quoted(found[0]), found[0].header) == (first, ())
     ((passage, start, end),) = found[2].header
     assert passage.content[start:end] == "`max_foxes` (integer)"
-    assert _quoted(found[2]) == "The default is seven foxes."
+    assert quoted(found[2]) == "The default is seven foxes."
 
 
 def test_an_item_that_explains_no_term_is_quoted_by_sentences_where_it_is_too_long_to_be_quoted_whole() -> None:
     medium, long = (" ".join(f"Foxes number {n} eat mice." for n in range(1, count)) for count in (20, 40))
-    assert _texts(f"- {medium}") == [medium]
-    assert _texts(f"- {long}") == [f"Foxes number {n} eat mice." for n in range(1, 40)]
+    assert texts_of(f"- {medium}") == [medium]
+    assert texts_of(f"- {long}") == [f"Foxes number {n} eat mice." for n in range(1, 40)]
 
 
 def test_the_emphasis_that_opens_a_list_item_is_not_torn() -> None:
-    (excerpt,) = _find("- **No surprises.** Nothing is downloaded here.")
+    (excerpt,) = excerpts_of("- **No surprises.** Nothing is downloaded here.")
     assert excerpt.text == "No surprises. Nothing is downloaded here."
-    assert _quoted(excerpt) == "**No surprises.** Nothing is downloaded here."
+    assert quoted(excerpt) == "**No surprises.** Nothing is downloaded here."
 
 
 def test_code_comes_whole_with_what_introduces_it() -> None:
     content = "Delete it like this:\n\n```console\n$ tool delete NAME\n$ tool list\n```\n\nThen rest a while."
-    code, _ = _find(content)
+    code, _ = excerpts_of(content)
     assert code.kind is BlockKind.CODE
     assert code.text == "Delete it like this:\n$ tool delete NAME\n$ tool list"
-    assert _quoted(code).startswith("Delete it")
-    assert _quoted(code).endswith("$ tool list\n```")
-
-
-def test_a_row_of_a_table_is_read_with_its_header() -> None:
-    content = "| Exit code | Meaning |\n|------|-----|\n| `2` | the *request* is wrong |\n| 3 | – |"
-    row, other, whole = _find(content)
-    assert row.text == "Exit code 2: the request is wrong"
-    assert _quoted(row) == "| `2` | the *request* is wrong |"
-    ((passage, start, end),) = row.header
-    assert passage.content[start:end] == "| Exit code | Meaning |"
-    assert other.text == "Exit code 3"
-    assert (whole.text, whole.is_whole) == ("Exit code: 2, 3.", True)
-    assert _quoted(whole) == content
-
-
-def test_a_table_in_html_is_read_as_one_in_markdown() -> None:
-    content = (
-        "Some ducks:\n\n<table>\n  <tr>\n    <th>Duck</th>\n    <th>Name in French</th>\n  </tr>\n"
-        "  <tr>\n    <td>Huey</td>\n    <td><b>Riri</b></td>\n  </tr>\n  <tr><td>Dewey</td><td>Fifi</td></tr>\n</table>"
-    )
-    row, other, whole = _find(content)
-    assert row.text == "Duck Huey: Riri"
-    assert _quoted(row) == "<td>Huey</td>\n    <td><b>Riri</b></td>"
-    ((passage, start, end),) = row.header
-    assert passage.content[start:end] == "<th>Duck</th>\n    <th>Name in French</th>"
-    assert (other.text, _quoted(other)) == ("Duck Dewey: Fifi", "<td>Dewey</td><td>Fifi</td>")
-    assert (whole.text, whole.is_whole) == ("Duck: Huey, Dewey.", True)
-    assert not any(each.kind is BlockKind.TABLE for each in _find(content, Markup.NONE))
+    assert quoted(code).startswith("Delete it")
+    assert quoted(code).endswith("$ tool list\n```")
 
 
 def test_items_and_definitions_in_html_are_quoted_without_their_tags() -> None:
     content = (
         "<h2>Foxes</h2>\n<ul>\n  <li>Red foxes eat <b>mice</b>.</li>\n</ul><dl><dt>Den</dt><dd>where a fox sleeps</dl>"
     )
-    item, term, whole = _find(content)
+    item, term, whole = excerpts_of(content)
     assert whole.text == "- Red foxes eat mice.\n- Den: where a fox sleeps"
-    assert (item.heading, item.text, _quoted(item)) == (
-        *("Foxes", "Red foxes eat mice.", "Red foxes eat <b>mice</b>."),
-    )
-    assert (term.text, _quoted(term)) == ("Den: where a fox sleeps", "Den</dt><dd>where a fox sleeps")
-
-
-def test_columns_beyond_the_second_are_named() -> None:
-    content = "| Setting | Default | Unit |\n|---|---|---|\n| IDLE | 1800 | seconds |\n| a\\|b | | none of them |"
-    row, other, _ = _find(content)
-    assert row.text == "Setting IDLE: Default: 1800; Unit: seconds"
-    assert other.text == "Setting a|b: Unit: none of them"
-
-
-def test_a_row_that_repeats_its_name_says_nothing() -> None:
-    rows = _texts("| Action | Key | Text |\n|---|---|---|\n| Move owl |  | Move owl |\n| Feed owl | F | Feed owl |\n")
-    assert "Action Feed owl: Key: F; Text: Feed owl" in rows
-    assert not any(each.startswith("Action Move") for each in rows)
-
-
-def test_a_row_that_only_points_elsewhere_says_nothing() -> None:
-    rows = "| Default: | See usage for details |\n| Status: | Compare the table of owls |\n| Syntax: | Owl on |\n"
-    assert _texts(f"## Owl\n\n{rows}") == ["Owl: Syntax: Owl on"]
-
-
-def test_the_sentence_of_a_wide_row_comes_before_its_other_cells() -> None:
-    row, other = _find("| FULL | ABORTED | – | The den has no room. |\n| EMPTY | OK | no | none |\n")
-    assert row.text == "FULL: The den has no room. (ABORTED)"
-    assert other.text == "EMPTY: OK; no; none"
+    assert (item.heading, item.text, quoted(item)) == (*("Foxes", "Red foxes eat mice.", "Red foxes eat <b>mice</b>."),)
+    assert (term.text, quoted(term)) == ("Den: where a fox sleeps", "Den</dt><dd>where a fox sleeps")
 
 
 _LINES = """\
@@ -321,7 +242,7 @@ def test_lines_that_end_early_show_where_headings_items_and_paragraphs_of_a_text
     assert [each.text for each in found if each.is_whole] == [
         "The dens are:\n- Holes\n- Hollow trees near a quiet river"
     ]
-    assert all(_quoted(each) for each in found)
+    assert all(quoted(each) for each in found)
 
 
 def test_a_chunk_without_marks_begins_under_the_last_heading_of_the_chunk_before_it() -> None:
@@ -379,13 +300,13 @@ def test_a_line_that_repeats_the_title_of_its_section_is_no_statement() -> None:
 
 def test_an_item_is_quoted_without_what_introduces_the_list_below_it() -> None:
     item = "- depth: How deep a den is. It may be changed. The depths are:\n\n  - 1 m\n  - 2 m\n"
-    assert "depth: How deep a den is. It may be changed." in _texts(item)
+    assert "depth: How deep a den is. It may be changed." in texts_of(item)
     long = (
         "- depth: How deep a den is. "
         + "It may be changed at any time by each fox. " * 8
         + "The depths are:\n\n  - 1 m\n"
     )
-    quoted = [each.text for each in _find(long) if not each.is_whole]
+    quoted = [each.text for each in excerpts_of(long) if not each.is_whole]
     assert "depth: How deep a den is." in quoted
     assert not any("The depths are" in text for text in quoted)
 
@@ -418,14 +339,14 @@ def test_the_title_of_a_pdf_without_headings_is_none() -> None:
 
 
 def test_topics_of_a_list_are_not_quoted_one_by_one() -> None:
-    found = _find("Here we tell:\n\n- What a fox is\n- How it hunts mice\n- How it hunts mice is known.")
+    found = excerpts_of("Here we tell:\n\n- What a fox is\n- How it hunts mice\n- How it hunts mice is known.")
     assert [each.text for each in found if not each.is_whole] == ["How it hunts mice is known."]
 
 
 def test_of_a_long_list_the_names_of_its_items_are_quoted_where_something_introduces_it() -> None:
     def whole(introduction: str, *items: str) -> list[str]:
         content = "\n".join([introduction, "", *(f"- {item}" for item in items)])
-        return [each.text for each in _find(content) if each.is_whole]
+        return [each.text for each in excerpts_of(content) if each.is_whole]
 
     why = "which " + "they like a lot because it is there all through the year " * 2
     foods = [
@@ -449,46 +370,48 @@ def test_of_a_long_list_the_names_of_its_items_are_quoted_where_something_introd
     assert whole(names[0], *(f"{food} {why}" for food in foods)) == []
     assert whole("Foxes eat much.", *(f"{food}, {why}" for food in foods)) == []
     numbered = "\n".join([names[0], "", *(f"{n}. {food}, {why}" for n, food in enumerate(foods, 1))])
-    assert not any(each.is_whole for each in _find(numbered))
+    assert not any(each.is_whole for each in excerpts_of(numbered))
 
 
 def test_a_sentence_that_code_ends_is_quoted_with_the_code() -> None:
     code = "```\nden --leave\n```\n"
     shown = "To leave a den the command is\nden --leave"
-    assert _texts(f"Foxes sleep all day.\n\nTo leave a den the command is\n\n{code}\nwhere den is a name.") == [
+    assert texts_of(f"Foxes sleep all day.\n\nTo leave a den the command is\n\n{code}\nwhere den is a name.") == [
         *("Foxes sleep all day.", shown, "where den is a name.")
     ]
-    (rest,) = [each for each in _find(f"{code}\nwhere den is a name.") if each.kind is BlockKind.PROSE]
+    (rest,) = [each for each in excerpts_of(f"{code}\nwhere den is a name.") if each.kind is BlockKind.PROSE]
     assert rest.leans
-    assert _texts(f"1. Foxes sleep all day.\n2. To leave a den the command is\n\n{code}")[0] == "Foxes sleep all day."
-    assert shown in _texts(f"1. Foxes sleep all day.\n2. To leave a den the command is\n\n{code}")
-    assert "To leave a den the command is" not in _texts(f"1. Foxes sleep.\n2. To leave a den the command is\n\n{code}")
-    (rest,) = [each for each in _find(f"{code}\nNothing else is needed.") if each.kind is BlockKind.PROSE]
+    assert texts_of(f"1. Foxes sleep all day.\n2. To leave a den the command is\n\n{code}")[0] == "Foxes sleep all day."
+    assert shown in texts_of(f"1. Foxes sleep all day.\n2. To leave a den the command is\n\n{code}")
+    assert "To leave a den the command is" not in texts_of(
+        f"1. Foxes sleep.\n2. To leave a den the command is\n\n{code}"
+    )
+    (rest,) = [each for each in excerpts_of(f"{code}\nNothing else is needed.") if each.kind is BlockKind.PROSE]
     assert not rest.leans
-    assert "Leave:\nden --leave" in _texts(f"- Foxes sleep all day.\n- Leave:\n\n{code}")
+    assert "Leave:\nden --leave" in texts_of(f"- Foxes sleep all day.\n- Leave:\n\n{code}")
     long = "To leave a den that you share with many other foxes, simply run:"
-    assert not any(text.startswith("To leave") for text in _texts(f"{long}\n\n{code.replace('den', '[1] ')}"))
+    assert not any(text.startswith("To leave") for text in texts_of(f"{long}\n\n{code.replace('den', '[1] ')}"))
     # A label is no sentence, and a whole sentence says something by itself.
-    assert _texts(f"Foxes sleep all day.\n\nExample\n\n{code}") == ["Foxes sleep all day.", "den --leave"]
-    assert "Foxes can leave their den at any time." in _texts(f"Foxes can leave their den at any time.\n\n{code}")
+    assert texts_of(f"Foxes sleep all day.\n\nExample\n\n{code}") == ["Foxes sleep all day.", "den --leave"]
+    assert "Foxes can leave their den at any time." in texts_of(f"Foxes can leave their den at any time.\n\n{code}")
 
 
 def test_a_term_in_the_line_of_what_explains_it_is_told_from_that() -> None:
     content = "These are our terms.\n\nden A hole in which a fox sleeps. It is dry."
-    _, den, *_ = _find(content, Markup.NONE)
+    _, den, *_ = excerpts_of(content, Markup.NONE)
     assert (den.text, den.passage.content[den.start : den.end]) == (
         "den: A hole in which a fox sleeps.",
         "den A hole in which a fox sleeps.",
     )
-    assert "den A hole in which a fox sleeps." in _texts(content)
+    assert "den A hole in which a fox sleeps." in texts_of(content)
     inside = "These are our terms. Den A hole in which a fox sleeps."
-    assert "Den A hole in which a fox sleeps." in [each.text for each in _find(inside, Markup.NONE)]
+    assert "Den A hole in which a fox sleeps." in [each.text for each in excerpts_of(inside, Markup.NONE)]
 
 
 def test_lines_of_a_table_of_contents_are_not_quoted() -> None:
     entries = "4.1 Where all the foxes live . . . . . . 28\nHow the foxes hunt at night......xii\n"
     values = "Mice that a fox eats in a year..... 9200\nFoxes eat mice."
-    quoted = " ".join(each.text for each in _find(entries + values, Markup.NONE))
+    quoted = " ".join(each.text for each in excerpts_of(entries + values, Markup.NONE))
     assert "foxes live" not in quoted
     assert "hunt at night" not in quoted
     assert "Mice that a fox eats in a year" in quoted
@@ -496,7 +419,7 @@ def test_lines_of_a_table_of_contents_are_not_quoted() -> None:
 
 def test_the_fields_at_the_head_of_a_document_are_read_one_by_one() -> None:
     content = "Author: Ada Lovelace (1815)\nStatus: Final\nCreated: 13 of February 2009\n\nFoxes eat mice."
-    assert [(excerpt.text, _quoted(excerpt)) for excerpt in _find(content)] == [
+    assert [(excerpt.text, quoted(excerpt)) for excerpt in excerpts_of(content)] == [
         ("Author: Ada Lovelace (1815)",) * 2,
         ("Status: Final",) * 2,
         ("Created: 13 of February 2009",) * 2,
@@ -506,7 +429,7 @@ def test_the_fields_at_the_head_of_a_document_are_read_one_by_one() -> None:
 
 def test_fragments_at_the_borders_of_a_chunk_are_left_out() -> None:
     content = "of the sentence before this one. It is a whole sentence here. And one that is cut in the"
-    (excerpt,) = _find(content)
+    (excerpt,) = excerpts_of(content)
     assert (excerpt.text, excerpt.leans) == ("It is a whole sentence here.", True)
 
 
@@ -515,7 +438,7 @@ def test_fragments_at_the_borders_of_a_chunk_are_left_out() -> None:
     ["- Foxes eat mice at night.\n- Owls open connections. One", "- Foxes eat mice at night.\n- Owls are known to"],
 )
 def test_what_the_border_of_a_chunk_leaves_of_a_list_item_is_left_out(content: str) -> None:
-    found = _texts(content)
+    found = texts_of(content)
     assert found[0] == "Foxes eat mice at night."
     assert not any(text.endswith(("One", "known to")) for text in found)
     assert ("Owls open connections." in content) == any("Owls open connections." in text for text in found)
@@ -529,14 +452,14 @@ def test_what_the_border_of_a_chunk_leaves_of_a_list_item_is_left_out(content: s
     ],
 )
 def test_a_long_sentence_that_the_border_of_a_chunk_cuts_is_left_out_where_it_begins_its_paragraph(cut: str) -> None:
-    assert _texts(f"Foxes eat mice at night.\n\n{cut}") == ["Foxes eat mice at night."]
-    assert _texts(f"{cut} and eggs.\n\nFoxes eat mice at night.") == [f"{cut} and eggs.", "Foxes eat mice at night."]
+    assert texts_of(f"Foxes eat mice at night.\n\n{cut}") == ["Foxes eat mice at night."]
+    assert texts_of(f"{cut} and eggs.\n\nFoxes eat mice at night.") == [f"{cut} and eggs.", "Foxes eat mice at night."]
 
 
 def test_a_lead_in_that_leans_comes_with_the_sentence_before_it() -> None:
-    whole = _find("Some animals are not fed. These include:\n\n- Foxes that bite\n- Owls that hoot")[-1]
+    whole = excerpts_of("Some animals are not fed. These include:\n\n- Foxes that bite\n- Owls that hoot")[-1]
     assert whole.text == "Some animals are not fed. These include:\n- Foxes that bite\n- Owls that hoot"
-    assert _quoted(whole).startswith("Some animals are not fed.")
+    assert quoted(whole).startswith("Some animals are not fed.")
 
 
 def test_literal_blocks_of_restructuredtext_are_code() -> None:
@@ -544,18 +467,18 @@ def test_literal_blocks_of_restructuredtext_are_code() -> None:
         "Reading\n~~~~~~~\n\nRead it like this::\n\n    scale = read()\n\n    scale.close()\n\nIt is closed then.\n\n"
         ">>> scale\n<closed>\n\n.. note::\n\n    This note is prose that stands indented."
     )
-    code, prose, shown, note = _find(content, Markup.RST)
+    code, prose, shown, note = excerpts_of(content, Markup.RST)
     assert (code.kind, code.heading) == (BlockKind.CODE, "Reading")
     assert code.text.endswith("scale = read()\n\nscale.close()")
-    assert _quoted(code).endswith("scale.close()")
+    assert quoted(code).endswith("scale.close()")
     assert (prose.kind, prose.text) == (BlockKind.PROSE, "It is closed then.")
     assert (shown.kind, shown.text.splitlines()[-1]) == (BlockKind.CODE, "<closed>")
     assert (note.kind, note.text) == (BlockKind.PROSE, "This note is prose that stands indented.")
-    assert _find(".. note:: Owls eat small mice.", Markup.RST)[0].text == "Owls eat small mice."
+    assert excerpts_of(".. note:: Owls eat small mice.", Markup.RST)[0].text == "Owls eat small mice."
 
 
 def test_a_chunk_that_begins_in_a_literal_block_shows_it_by_what_is_indented() -> None:
-    code, prose = _find("    scale = read()\n    scale.close()\n\nIt was closed by this call.", Markup.RST)
+    code, prose = excerpts_of("    scale = read()\n    scale.close()\n\nIt was closed by this call.", Markup.RST)
     assert (code.kind, code.text) == (BlockKind.CODE, "scale = read()\nscale.close()")
     assert (prose.kind, prose.text) == (BlockKind.PROSE, "It was closed by this call.")
 
@@ -570,7 +493,7 @@ def test_text_that_two_chunks_share_comes_once() -> None:
 
 
 def test_a_text_without_markup_keeps_its_characters() -> None:
-    (excerpt,) = _find("Foxes *really* eat `small` mice.", markup=Markup.NONE)
+    (excerpt,) = excerpts_of("Foxes *really* eat `small` mice.", markup=Markup.NONE)
     assert excerpt.text == "Foxes *really* eat `small` mice."
 
 
@@ -580,16 +503,10 @@ def test_places_count_the_excerpts_of_a_passage() -> None:
     assert [(excerpt.passage.rank, excerpt.place) for excerpt in found] == [(1, 0), (1, 1), (2, 3)]
 
 
-def test_empty_cells_of_a_table_leave_nothing_behind() -> None:
-    rows = "|  | eats small mice |\n|  | eats ripe berries |\n"
-    assert _texts(f"| Animal | Food |\n|---|---|\n{rows}") == ["eats small mice", "eats ripe berries"]
-    assert _texts(rows) == ["eats small mice", "eats ripe berries"]
-
-
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])
 def test_fields_at_the_head_of_a_book_are_read_as_one_head(line_end: str) -> None:
     head = "The eBook of Foxes\n\nTitle: All About\n       Foxes\n\nAuthor: Ada Flett\n\nRelease date: June 1, 2004\n\n"
-    found = _find(f"{head}Foxes eat small mice.".replace("\n", line_end), Markup.NONE)
+    found = excerpts_of(f"{head}Foxes eat small mice.".replace("\n", line_end), Markup.NONE)
     assert [excerpt.text for excerpt in found] == [
         *("Title: All About Foxes", "Author: Ada Flett", "Release date: June 1, 2004", "Foxes eat small mice."),
     ]
@@ -601,7 +518,7 @@ def test_fields_at_the_head_of_a_book_are_read_as_one_head(line_end: str) -> Non
     "told", ["Owls come into scope by the use keyword.", "Owls come into scope by the `use` keyword."]
 )
 def test_a_keyword_that_is_a_small_word_of_english_is_a_stem_of_what_names_it(told: str) -> None:
-    (excerpt,) = _find(told)
+    (excerpt,) = excerpts_of(told)
     assert "`use`" in excerpt.stems
 
 
@@ -622,7 +539,7 @@ def test_a_sentence_that_the_border_of_a_chunk_cuts_is_joined_where_both_chunks_
     found = find_excerpts([second, first])
     joined = next(each for each in found if each.rest)
     assert joined.text == "Reviews of owls are held annually and help the owls to grow."
-    assert _quoted(joined) == "Reviews of owls are held annually and help the"
+    assert quoted(joined) == "Reviews of owls are held annually and help the"
     ((passage, start, end),) = joined.rest
     assert passage is second
     assert passage.content[start:end] == "owls to grow."
@@ -639,15 +556,6 @@ def test_what_does_not_go_on_is_not_joined(gap: int, following: str) -> None:
     assert not any(each.rest for each in found)
 
 
-def _chunks(*contents: str) -> list[Passage]:
-    """Return chunks of one document that follow one another, with a line break between them."""
-    passages: list[Passage] = []
-    for rank, content in enumerate(contents, 1):
-        at = passages[-1].span.end + 1 if passages else 0
-        passages.append(replace(make_passage(content, rank=rank, start=at), document_id="doc_1"))
-    return passages
-
-
 def test_a_wide_title_does_not_make_full_lines_short() -> None:
     content = (
         "The Journal of the Study of Foxes and of Owls in the North, Volume 12\n"
@@ -655,21 +563,8 @@ def test_a_wide_title_does_not_make_full_lines_short() -> None:
         "The only keeper of the foxes was\nHamish Buchanan, who kept two of them."
     )
     assert "The only keeper of the foxes was Hamish Buchanan, who kept two of them." in [
-        excerpt.text for excerpt in _find(content, Markup.NONE)
+        excerpt.text for excerpt in excerpts_of(content, Markup.NONE)
     ]
-
-
-def test_a_table_that_chunks_cut_apart_is_read_as_one() -> None:
-    first, second = _chunks("| Format | Names |\n|---|---|\n| pdf | .pdf |", "| rst | .rst |\n| csv | .csv |")
-    found = find_excerpts([second, first])
-    assert [each.text for each in found] == [
-        *("Format pdf: .pdf", "Format rst: .rst", "Format csv: .csv", "Format: pdf, rst, csv."),
-    ]
-    row, whole = found[1], found[-1]
-    assert row.passage is second
-    assert _quoted(row) == "| rst | .rst |"
-    assert row.header == ((first, 0, 18),)
-    assert (whole.passage, whole.rest) == (first, ((second, 0, len(second.content)),))
 
 
 def test_a_sentence_goes_on_behind_the_indent_of_a_chunk() -> None:
@@ -682,7 +577,7 @@ def test_a_sentence_goes_on_behind_the_indent_of_a_chunk() -> None:
 
 def test_a_lead_in_is_no_answer_beside_the_list_that_it_introduces() -> None:
     lead_in = "All of the foxes that live in the woods of the north eat these two things:"
-    assert [each.text for each in _find(f"{lead_in}\n\n- mice of the woods\n- voles of the meadows")] == [
+    assert [each.text for each in excerpts_of(f"{lead_in}\n\n- mice of the woods\n- voles of the meadows")] == [
         "mice of the woods",
         "voles of the meadows",
         f"{lead_in}\n- mice of the woods\n- voles of the meadows",
@@ -690,12 +585,12 @@ def test_a_lead_in_is_no_answer_beside_the_list_that_it_introduces() -> None:
 
 
 def test_what_introduces_a_list_may_stand_in_the_chunk_before() -> None:
-    first, second = _chunks(
+    first, second = consecutive_passages(
         "Foxes live alone. They eat these animals:\n", "- mice of the woods\n- voles of the meadows"
     )
     whole = find_excerpts([second, first])[-1]
     assert whole.text == "Foxes live alone. They eat these animals:\n- mice of the woods\n- voles of the meadows"
-    assert _quoted(whole) == "Foxes live alone. They eat these animals:\n"
+    assert quoted(whole) == "Foxes live alone. They eat these animals:\n"
     assert whole.rest == ((second, 0, len(second.content)),)
 
 
@@ -710,15 +605,15 @@ def test_what_introduces_a_list_may_stand_in_the_chunk_before() -> None:
 )
 def test_the_number_of_a_section_says_nothing(title: str, heading: str) -> None:
     for markup in (Markup.MARKDOWN, Markup.BLOCKS):
-        (excerpt,) = _find(f"## {title}\n\nOwls wake up by night.", markup)
+        (excerpt,) = excerpts_of(f"## {title}\n\nOwls wake up by night.", markup)
         assert excerpt.heading == heading
 
 
 def test_an_address_alone_is_not_quoted_and_nothing_leans_on_it() -> None:
     address = "\u2192 https://example.org/owls#night"
-    (excerpt,) = _find(f"{address}\n\nFor example, owls wake up by night.")
+    (excerpt,) = excerpts_of(f"{address}\n\nFor example, owls wake up by night.")
     assert (excerpt.text, excerpt.leans) == ("For example, owls wake up by night.", True)
-    assert _texts(f"Owls are described at {address[2:]} and elsewhere.") != []
+    assert texts_of(f"Owls are described at {address[2:]} and elsewhere.") != []
 
 
 def test_headings_of_a_wiki_are_headings() -> None:
@@ -733,44 +628,28 @@ def test_headings_of_a_wiki_are_headings() -> None:
 
 def test_a_field_below_a_heading_is_said_of_what_that_names() -> None:
     content = "# Settings\n\n## Number of owls\n\nDefault: `12`\n\nHow many owls there are at night."
-    field, sentence = _find(content)
+    field, sentence = excerpts_of(content)
     assert field.text == "Number of owls: Default: 12"
-    assert (field.field_of, _quoted(field)) == ("Number of owls", "Default: `12`")
+    assert (field.field_of, quoted(field)) == ("Number of owls", "Default: `12`")
     ((_, start, end),) = field.header
     assert content[start:end] == "## Number of owls"
     assert sentence.opens
     # Where the heading stands in another chunk, there is nothing to cite.
-    assert [each.text for each in _find("Default: `12`\n\nOwls sleep by day.")] == ["Default: 12", "Owls sleep by day."]
-    assert _texts("# Owls\n\nNote: all of the owls there are sleep by day.") == [
+    assert [each.text for each in excerpts_of("Default: `12`\n\nOwls sleep by day.")] == [
+        "Default: 12",
+        "Owls sleep by day.",
+    ]
+    assert texts_of("# Owls\n\nNote: all of the owls there are sleep by day.") == [
         "Note: all of the owls there are sleep by day."
     ]
-    assert _texts("# Owls\n\nOwls are counted by night. Default: 12.") == ["Owls are counted by night."]
-
-
-def test_a_table_of_fields_below_a_heading_describes_what_that_names() -> None:
-    content = "## Owls Directive\n\n| Description: | How many owls there are |\n| Default: | Owls 12 |\n"
-    described, default = _find(content)
-    assert (described.text, described.field_of) == ("Owls Directive: How many owls there are", "")
-    assert (default.text, default.field_of) == ("Owls Directive: Default: Owls 12", "Owls Directive")
-    assert [content[start:end] for _, start, end in default.header] == ["## Owls Directive"]
-    assert _quoted(default) == "| Default: | Owls 12 |"
-    # The title of a page in a dump is no name that its fields are said of.
-    (untitled,) = _find("= Owls =\n\n| Default: | owls by night |\n")
-    assert (untitled.text, untitled.field_of, untitled.header) == ("Default: owls by night", "", ())
-    assert _texts("## Owls\n\n| Default: | Owls 12 | by night |\n") == ["Default: Owls 12; by night"]
-    headed = "## Owls\n\n| Name | Eats |\n|---|---|\n| Strix: | mice by night |\n| Bubo: | mice by day |\n"
-    row, _, whole = _find(headed)
-    assert (row.text, row.field_of) == ("Name Strix: mice by night", "")
-    assert _find(f"Owls are these ones:\n\n{headed[9:]}")[-1].about.endswith("Owls are these ones:")
-    assert whole.about == "Owls"
-    assert _texts("| Owls: | birds of the night |\n| Foxes: | beasts of the day |")[0] == "Owls: birds of the night"
+    assert texts_of("# Owls\n\nOwls are counted by night. Default: 12.") == ["Owls are counted by night."]
 
 
 def test_a_short_line_of_a_text_without_marks_is_a_heading_before_a_path_too() -> None:
     text = (
         "Purpose\n/opt is kept for packages that somebody adds to the system by hand.\nIt may be empty or be absent.\n"
     )
-    first, *_ = _find(text, Markup.NONE)
+    first, *_ = excerpts_of(text, Markup.NONE)
     assert (first.heading, first.text) == (
         "Purpose",
         "/opt is kept for packages that somebody adds to the system by hand.",
@@ -780,30 +659,30 @@ def test_a_short_line_of_a_text_without_marks_is_a_heading_before_a_path_too() -
 @pytest.mark.parametrize("name", ["--max-owls N", "MAX_OWLS", "owls.count", "-o, --owls"])
 def test_what_opens_the_section_of_a_setting_or_an_option_comes_with_its_name(name: str) -> None:
     content = f"# {name}\n\nCounts owls by night. It needs a lamp."
-    first, both = _find(content)
+    first, both = excerpts_of(content)
     assert first.text == f"{name}: Counts owls by night."
     assert both.text == f"{name}: Counts owls by night. It needs a lamp."
     assert [content[start:end] for _, start, end in first.header] == [f"# {name}"]
-    assert _quoted(first) == "Counts owls by night."
+    assert quoted(first) == "Counts owls by night."
 
 
 def test_only_the_first_sentence_has_the_name_and_only_where_it_can_be_cited() -> None:
-    assert _texts("# MAX_OWLS\n\nCounts owls by night. Lamps are lit for them.") == [
+    assert texts_of("# MAX_OWLS\n\nCounts owls by night. Lamps are lit for them.") == [
         "MAX_OWLS: Counts owls by night.",
         "Lamps are lit for them.",
     ]
     (apart,) = find_excerpts([make_passage("Counts owls by night.", section_heading="MAX_OWLS")])
     assert (apart.text, apart.header) == ("Counts owls by night.", ())
     sentence = "This option counts all of the owls that it meets in the forest by night:"
-    whole = _texts(f"# MAX_OWLS\n\n{sentence}\n\n- barn owls of any age\n- eagle owls of any age")[-1]
+    whole = texts_of(f"# MAX_OWLS\n\n{sentence}\n\n- barn owls of any age\n- eagle owls of any age")[-1]
     assert whole == f"{sentence}\n- barn owls of any age\n- eagle owls of any age"
-    (leaning,) = _find("# MAX_OWLS\n\nIt counts owls by night.")
+    (leaning,) = excerpts_of("# MAX_OWLS\n\nIt counts owls by night.")
     assert leaning.text == "MAX_OWLS: It counts owls by night."
 
 
 def test_the_name_is_cited_without_the_lines_around_it() -> None:
     content = "========\nMAX_OWLS\n========\n\nCounts owls by night."
-    (found,) = _find(content, Markup.RST)
+    (found,) = excerpts_of(content, Markup.RST)
     assert (found.text, [content[start:end] for _, start, end in found.header]) == (
         "MAX_OWLS: Counts owls by night.",
         ["MAX_OWLS"],
@@ -811,26 +690,26 @@ def test_the_name_is_cited_without_the_lines_around_it() -> None:
 
 
 def test_a_sentence_that_has_the_name_or_stands_below_a_title_of_words_comes_alone() -> None:
-    assert _texts("# MAX_OWLS\n\nMAX_OWLS counts owls.")[0] == "MAX_OWLS counts owls."
-    assert _texts("# Counting owls\n\nIt is done by night.") == ["It is done by night."]
-    assert _texts("# DESCRIPTION\n\nCounts owls by night.") == ["Counts owls by night."]
+    assert texts_of("# MAX_OWLS\n\nMAX_OWLS counts owls.")[0] == "MAX_OWLS counts owls."
+    assert texts_of("# Counting owls\n\nIt is done by night.") == ["It is done by night."]
+    assert texts_of("# DESCRIPTION\n\nCounts owls by night.") == ["Counts owls by night."]
 
 
 def test_a_list_of_fields_is_read_field_by_field() -> None:
     content = ":Exit code 0: All owls are awake\n:Exit code 5: No owl was found,\n    or none was asked\n"
-    found = _find(content, Markup.RST)
+    found = excerpts_of(content, Markup.RST)
     assert [each.text for each in found] == [
         "Exit code 0: All owls are awake",
         "Exit code 5: No owl was found, or none was asked",
     ]
-    assert _quoted(found[0]) == ":Exit code 0: All owls are awake"
+    assert quoted(found[0]) == ":Exit code 0: All owls are awake"
     # The head of a document is more than a list: each field says something of that document.
-    head = _find(":Title: Owls\n:Author: Ada Lovelace\n:Date: 2021-05-01\n", Markup.RST)
+    head = excerpts_of(":Title: Owls\n:Author: Ada Lovelace\n:Date: 2021-05-01\n", Markup.RST)
     assert [each.field_of for each in head][-1] == ":Title: Owls :Author: Ada Lovelace"
 
 
 def test_two_words_say_something_where_they_are_an_amount() -> None:
-    assert _texts("Serves 4. Serves well. Serves 4") == ["Serves 4."]
+    assert texts_of("Serves 4. Serves well. Serves 4") == ["Serves 4."]
 
 
 @pytest.mark.parametrize(
@@ -841,17 +720,17 @@ def test_two_words_say_something_where_they_are_an_amount() -> None:
     ],
 )
 def test_questions_of_a_list_are_the_headings_of_their_answers(content: str) -> None:
-    assert [(each.text, each.heading, each.opens) for each in _find(content)] == [
+    assert [(each.text, each.heading, each.opens) for each in excerpts_of(content)] == [
         ("They sleep by day.", "When do owls sleep?", True),
         ("They eat mice.", "What do they eat?", True),
     ]
 
 
 def test_other_questions_and_letters_are_no_list() -> None:
-    assert [(each.text, each.heading) for each in _find("When do they sleep?\nA: They sleep by day.")] == [
+    assert [(each.text, each.heading) for each in excerpts_of("When do they sleep?\nA: They sleep by day.")] == [
         ("A: They sleep by day.", "Title 1")
     ]
-    assert [(each.text, each.heading) for each in _find("Q: They sleep here.\n\nA: They sleep by day.")] == [
+    assert [(each.text, each.heading) for each in excerpts_of("Q: They sleep here.\n\nA: They sleep by day.")] == [
         ("Q: They sleep here.", "Title 1"),
         ("A: They sleep by day.", "Title 1"),
     ]
@@ -860,31 +739,31 @@ def test_other_questions_and_letters_are_no_list() -> None:
 @pytest.mark.parametrize("markup", [Markup.NONE, Markup.MARKDOWN])
 def test_code_without_a_fence_comes_with_what_introduces_it_and_nothing_goes_on_behind_it(markup: Markup) -> None:
     content = "To wake all of the owls, do this:\n\n    owl wake --all\n\n<b>This</b> takes a while."
-    code, behind = _find(content, markup)
+    code, behind = excerpts_of(content, markup)
     assert (code.kind, code.text) == (BlockKind.CODE, "To wake all of the owls, do this:\nowl wake --all")
     assert "wake" not in behind.text
 
 
 def test_a_list_of_one_item_comes_with_what_introduces_it_and_one_of_a_step_does_not() -> None:
-    assert _texts("Owls need the following packages:\n\n- mice\n\nThey are small.")[0] == (
+    assert texts_of("Owls need the following packages:\n\n- mice\n\nThey are small.")[0] == (
         "Owls need the following packages:\n- mice"
     )
     need = "Owls need the following packages:"
-    assert _texts(f"{need}\n\n1. mice\n\nThey are small.") == ["They are small."]
-    assert _texts("Owls need packages.\n\n- mice\n\nMice are small.") == ["Owls need packages.", "Mice are small."]
-    assert _texts(f"{need}\n\n- mice of any size") == ["mice of any size", f"{need}\n- mice of any size"]
+    assert texts_of(f"{need}\n\n1. mice\n\nThey are small.") == ["They are small."]
+    assert texts_of("Owls need packages.\n\n- mice\n\nMice are small.") == ["Owls need packages.", "Mice are small."]
+    assert texts_of(f"{need}\n\n- mice of any size") == ["mice of any size", f"{need}\n- mice of any size"]
     finds = "To find the mouse that is the nearest to the nest, do either:"
-    assert _texts(f"{finds}\n\n- Look around the nest.") == [
+    assert texts_of(f"{finds}\n\n- Look around the nest.") == [
         "Look around the nest.",
         f"{finds}\n- Look around the nest.",
     ]
-    assert _texts("There are two ways to feed owls:\n\n1. Put mice into the nest:\n\n```\nfeed(mice)\n```")[0] != (
+    assert texts_of("There are two ways to feed owls:\n\n1. Put mice into the nest:\n\n```\nfeed(mice)\n```")[0] != (
         "There are two ways to feed owls:\n1. Put mice into the nest:"
     )
 
 
 def test_of_the_code_of_several_systems_only_the_first_is_introduced() -> None:
-    first, second = _find("Wake the owls like so:\n\n```\nowls wake\n```\n\n```\nowls.exe wake\n```")
+    first, second = excerpts_of("Wake the owls like so:\n\n```\nowls wake\n```\n\n```\nowls.exe wake\n```")
     assert first.text == "Wake the owls like so:\nowls wake"
     assert (second.text, first.leans, second.leans) == ("owls.exe wake", False, True)
 
@@ -892,33 +771,33 @@ def test_of_the_code_of_several_systems_only_the_first_is_introduced() -> None:
 @pytest.mark.parametrize("shells", ["bash", "console"])
 def test_what_is_typed_into_a_shell_and_what_is_written_then_are_no_tabs(shells: str) -> None:
     install, use = f"```{shells}\ninstall owl from here\n```", "```js\nowl.wake(everybody, now)\n```"
-    first, second = _find(f"# Owls\n\n{install}\n\n{use}")
+    first, second = excerpts_of(f"# Owls\n\n{install}\n\n{use}")
     assert (second.text, first.leans, second.leans) == ("owl.wake(everybody, now)", False, False)
 
 
 def test_what_goes_on_behind_code_leans_on_it() -> None:
-    (*_, after) = _find("Run this:\n\n```\nowls wake\n```\n\nwhich wakes all of the owls.")
+    (*_, after) = excerpts_of("Run this:\n\n```\nowls wake\n```\n\nwhich wakes all of the owls.")
     assert (after.text, after.leans) == ("which wakes all of the owls.", True)
 
 
 def test_colons_that_stand_alone_leave_the_code_to_the_sentence_before_them() -> None:
-    found = _find("Wake the owls with a call. ::\n\n    owls.wake()\n", Markup.RST)
+    found = excerpts_of("Wake the owls with a call. ::\n\n    owls.wake()\n", Markup.RST)
     assert found[-1].text == "Wake the owls with a call.\nowls.wake()"
 
 
 def test_the_heading_of_a_release_is_quoted_with_its_date_and_other_headings_are_not() -> None:
     content = "# Owls 2 of 2021\n\n## 0.15.0 (June 23, 2021)\n\nOwls sleep by day from now on."
-    release, sentence = _find(content)
-    assert (release.text, _quoted(release)) == ("0.15.0 (June 23, 2021)", "## 0.15.0 (June 23, 2021)")
+    release, sentence = excerpts_of(content)
+    assert (release.text, quoted(release)) == ("0.15.0 (June 23, 2021)", "## 0.15.0 (June 23, 2021)")
     assert sentence.opens
 
 
 def test_code_and_lists_that_the_first_sentence_introduces_open_the_section_with_it() -> None:
     code = "# Waking owls\n\nThe first thing that you do is to wake all of your owls:\n\n```\nowls wake\n```\n\n"
-    opening, shown, behind = _find(f"{code}Owls may be slow.\n\n```\nowls wait\n```\n")[:3]
+    opening, shown, behind = excerpts_of(f"{code}Owls may be slow.\n\n```\nowls wait\n```\n")[:3]
     assert [(each.opens, each.leans) for each in (opening, shown)] == [(True, False), (True, False)]
     assert not behind.opens
-    listed = _find("# Waking owls\n\nOwls wake in steps:\n\n- stretch a wing\n- open both eyes\n")[-1]
+    listed = excerpts_of("# Waking owls\n\nOwls wake in steps:\n\n- stretch a wing\n- open both eyes\n")[-1]
     assert (listed.is_whole, listed.opens) == (True, True)
 
 
@@ -932,22 +811,24 @@ def test_code_and_lists_that_the_first_sentence_introduces_open_the_section_with
     ],
 )
 def test_the_first_of_something_leans_on_nothing_where_it_is_named(text: str, leans: bool) -> None:
-    (sentence,) = _find(text)
+    (sentence,) = excerpts_of(text)
     assert sentence.leans is leans
 
 
 def test_a_hint_to_read_another_page_is_not_quoted() -> None:
-    assert _texts("Read the design page for help on the kinds of owls.\n\nOwls of all kinds sleep by day.") == [
+    assert texts_of("Read the design page for help on the kinds of owls.\n\nOwls of all kinds sleep by day.") == [
         "Owls of all kinds sleep by day."
     ]
 
 
 def test_the_end_of_code_that_begins_before_the_passage_is_not_quoted() -> None:
-    assert _texts("owls.wake()\nowls.feed(mice)\n```\n\nOwls eat mice by night.") == ["Owls eat mice by night."]
+    assert texts_of("owls.wake()\nowls.feed(mice)\n```\n\nOwls eat mice by night.") == ["Owls eat mice by night."]
 
 
 def test_a_line_of_tildes_in_code_of_restructured_text_is_part_of_it() -> None:
-    (code,) = (each for each in _find("Mark a title so::\n\n    Owls\n    ~~~~\n", Markup.RST) if "~" in each.text)
+    (code,) = (
+        each for each in excerpts_of("Mark a title so::\n\n    Owls\n    ~~~~\n", Markup.RST) if "~" in each.text
+    )
     assert code.text == "Mark a title so:\nOwls\n~~~~"
 
 
@@ -972,35 +853,35 @@ def test_what_a_document_begins_with_is_about_the_document(source_uri: str, titl
 
 def test_a_heading_that_is_a_sentence_says_what_the_one_above_is() -> None:
     said, rest = "The fast, small and silent library for counting owls.", "Owls are counted by night."
-    tagline, told = _find(f"# Strix\n\n##### {said}\n\n{rest}")
-    assert (tagline.text, tagline.heading, tagline.opens, _quoted(tagline)) == (said, "Strix", True, said)
+    tagline, told = excerpts_of(f"# Strix\n\n##### {said}\n\n{rest}")
+    assert (tagline.text, tagline.heading, tagline.opens, quoted(tagline)) == (said, "Strix", True, said)
     assert (told.heading, told.opens) == ("Strix", False)
     for heading in ("## The fast, small and silent library for counting owls", "## Count them all."):
-        (told,) = _find(f"# Strix\n\n{heading}\n\n{rest}")
+        (told,) = excerpts_of(f"# Strix\n\n{heading}\n\n{rest}")
         assert told.text == rest
-    _, told = _find(f"# Strix\n\nOwls sleep by day.\n\n## Never wake or count an owl by day.\n\n{rest}")
+    _, told = excerpts_of(f"# Strix\n\nOwls sleep by day.\n\n## Never wake or count an owl by day.\n\n{rest}")
     assert told.heading == "Never wake or count an owl by day."
 
 
 def test_a_table_of_contents_is_not_quoted() -> None:
     contents = "# Owls\n\nIn here:\n\n- [Feeding all owls](#feeding)\n- [Counting all the owls](#counting)\n"
-    assert _texts(contents) == []
+    assert texts_of(contents) == []
     linked = contents.replace("(#feeding)", "(feeding.md)")
-    assert [excerpt.is_whole for excerpt in _find(linked)] == [True]
+    assert [excerpt.is_whole for excerpt in excerpts_of(linked)] == [True]
 
 
 def test_code_that_a_page_has_as_a_paragraph_is_not_quoted() -> None:
     for code in ("PRAGMA owls = ON | OFF | NIGHT;", "set the owls = of all nights;"):
-        assert _texts(f"# Owls\n\n{code}\n\nOwls sleep by day.") == ["Owls sleep by day."]
-    assert _texts("# Owls\n\nOwls sleep by day, and wake by night;\n\nThey hunt.")[0].endswith("night;")
+        assert texts_of(f"# Owls\n\n{code}\n\nOwls sleep by day.") == ["Owls sleep by day."]
+    assert texts_of("# Owls\n\nOwls sleep by day, and wake by night;\n\nThey hunt.")[0].endswith("night;")
 
 
 def test_a_footnote_of_a_pdf_is_not_quoted() -> None:
     content = (
         "Owls hunt by night in the wood.\n\n13 Here is an example of owls that hunt by day.\n\n12 owls were counted."
     )
-    assert [each.text for each in _find(content, Markup.NONE)] == [
+    assert [each.text for each in excerpts_of(content, Markup.NONE)] == [
         "Owls hunt by night in the wood.",
         "12 owls were counted.",
     ]
-    assert len(_find(content, Markup.MARKDOWN)) == 3
+    assert len(excerpts_of(content, Markup.MARKDOWN)) == 3

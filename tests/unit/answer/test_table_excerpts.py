@@ -1,0 +1,110 @@
+"""Tables as excerpts: their rows with the header, their cells, and what says nothing."""
+
+from groundwire.answer.evidence import Markup
+from groundwire.answer.extractive.excerpts import find_excerpts
+from groundwire.kernel.sentences import BlockKind
+from tests.unit.answer.builders import consecutive_passages, excerpts_of, quoted, texts_of
+
+
+def test_a_table_of_restructuredtext_is_read_by_header_and_row_and_quoted_as_it_stands() -> None:
+    content = (
+        "======  =====\nAnimal  Eats\n======  =====\nSeal    small\n        fish\nWhale   krill\n======  =====\n\n"
+        ".. attribute:: Seal.\\ name\n\n   Seals have many names at sea.\n"
+    )
+    seal, whale, whole, told = excerpts_of(content, Markup.RST)
+    assert (seal.text, quoted(seal)) == ("Animal Seal: small fish", "Seal    small\n        fish")
+    ((passage, start, end),) = seal.header
+    assert passage.content[start:end] == "Animal  Eats"
+    assert (whale.text, whole.text, whole.is_whole) == ("Animal Whale: krill", "Animal: Seal, Whale.", True)
+    assert (told.heading, told.text, told.opens) == ("Seal.name", "Seals have many names at sea.", True)
+
+
+def test_a_row_of_a_table_is_read_with_its_header() -> None:
+    content = "| Exit code | Meaning |\n|------|-----|\n| `2` | the *request* is wrong |\n| 3 | – |"
+    row, other, whole = excerpts_of(content)
+    assert row.text == "Exit code 2: the request is wrong"
+    assert quoted(row) == "| `2` | the *request* is wrong |"
+    ((passage, start, end),) = row.header
+    assert passage.content[start:end] == "| Exit code | Meaning |"
+    assert other.text == "Exit code 3"
+    assert (whole.text, whole.is_whole) == ("Exit code: 2, 3.", True)
+    assert quoted(whole) == content
+
+
+def test_a_table_in_html_is_read_as_one_in_markdown() -> None:
+    content = (
+        "Some ducks:\n\n<table>\n  <tr>\n    <th>Duck</th>\n    <th>Name in French</th>\n  </tr>\n"
+        "  <tr>\n    <td>Huey</td>\n    <td><b>Riri</b></td>\n  </tr>\n  <tr><td>Dewey</td><td>Fifi</td></tr>\n</table>"
+    )
+    row, other, whole = excerpts_of(content)
+    assert row.text == "Duck Huey: Riri"
+    assert quoted(row) == "<td>Huey</td>\n    <td><b>Riri</b></td>"
+    ((passage, start, end),) = row.header
+    assert passage.content[start:end] == "<th>Duck</th>\n    <th>Name in French</th>"
+    assert (other.text, quoted(other)) == ("Duck Dewey: Fifi", "<td>Dewey</td><td>Fifi</td>")
+    assert (whole.text, whole.is_whole) == ("Duck: Huey, Dewey.", True)
+    assert not any(each.kind is BlockKind.TABLE for each in excerpts_of(content, Markup.NONE))
+
+
+def test_columns_beyond_the_second_are_named() -> None:
+    content = "| Setting | Default | Unit |\n|---|---|---|\n| IDLE | 1800 | seconds |\n| a\\|b | | none of them |"
+    row, other, _ = excerpts_of(content)
+    assert row.text == "Setting IDLE: Default: 1800; Unit: seconds"
+    assert other.text == "Setting a|b: Unit: none of them"
+
+
+def test_a_row_that_repeats_its_name_says_nothing() -> None:
+    rows = texts_of("| Action | Key | Text |\n|---|---|---|\n| Move owl |  | Move owl |\n| Feed owl | F | Feed owl |\n")
+    assert "Action Feed owl: Key: F; Text: Feed owl" in rows
+    assert not any(each.startswith("Action Move") for each in rows)
+
+
+def test_a_row_that_only_points_elsewhere_says_nothing() -> None:
+    rows = "| Default: | See usage for details |\n| Status: | Compare the table of owls |\n| Syntax: | Owl on |\n"
+    assert texts_of(f"## Owl\n\n{rows}") == ["Owl: Syntax: Owl on"]
+
+
+def test_the_sentence_of_a_wide_row_comes_before_its_other_cells() -> None:
+    row, other = excerpts_of("| FULL | ABORTED | – | The den has no room. |\n| EMPTY | OK | no | none |\n")
+    assert row.text == "FULL: The den has no room. (ABORTED)"
+    assert other.text == "EMPTY: OK; no; none"
+
+
+def test_empty_cells_of_a_table_leave_nothing_behind() -> None:
+    rows = "|  | eats small mice |\n|  | eats ripe berries |\n"
+    assert texts_of(f"| Animal | Food |\n|---|---|\n{rows}") == ["eats small mice", "eats ripe berries"]
+    assert texts_of(rows) == ["eats small mice", "eats ripe berries"]
+
+
+def test_a_table_that_chunks_cut_apart_is_read_as_one() -> None:
+    first, second = consecutive_passages(
+        "| Format | Names |\n|---|---|\n| pdf | .pdf |", "| rst | .rst |\n| csv | .csv |"
+    )
+    found = find_excerpts([second, first])
+    assert [each.text for each in found] == [
+        *("Format pdf: .pdf", "Format rst: .rst", "Format csv: .csv", "Format: pdf, rst, csv."),
+    ]
+    row, whole = found[1], found[-1]
+    assert row.passage is second
+    assert quoted(row) == "| rst | .rst |"
+    assert row.header == ((first, 0, 18),)
+    assert (whole.passage, whole.rest) == (first, ((second, 0, len(second.content)),))
+
+
+def test_a_table_of_fields_below_a_heading_describes_what_that_names() -> None:
+    content = "## Owls Directive\n\n| Description: | How many owls there are |\n| Default: | Owls 12 |\n"
+    described, default = excerpts_of(content)
+    assert (described.text, described.field_of) == ("Owls Directive: How many owls there are", "")
+    assert (default.text, default.field_of) == ("Owls Directive: Default: Owls 12", "Owls Directive")
+    assert [content[start:end] for _, start, end in default.header] == ["## Owls Directive"]
+    assert quoted(default) == "| Default: | Owls 12 |"
+    # The title of a page in a dump is no name that its fields are said of.
+    (untitled,) = excerpts_of("= Owls =\n\n| Default: | owls by night |\n")
+    assert (untitled.text, untitled.field_of, untitled.header) == ("Default: owls by night", "", ())
+    assert texts_of("## Owls\n\n| Default: | Owls 12 | by night |\n") == ["Default: Owls 12; by night"]
+    headed = "## Owls\n\n| Name | Eats |\n|---|---|\n| Strix: | mice by night |\n| Bubo: | mice by day |\n"
+    row, _, whole = excerpts_of(headed)
+    assert (row.text, row.field_of) == ("Name Strix: mice by night", "")
+    assert excerpts_of(f"Owls are these ones:\n\n{headed[9:]}")[-1].about.endswith("Owls are these ones:")
+    assert whole.about == "Owls"
+    assert texts_of("| Owls: | birds of the night |\n| Foxes: | beasts of the day |")[0] == "Owls: birds of the night"
