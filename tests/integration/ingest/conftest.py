@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from groundwire.ingest.housekeeping import Housekeeping
 from tests.integration.ingest.harness import Harness
 
 _numbers = count()
@@ -41,3 +42,11 @@ def process(tmp_path: Path) -> Iterator[Callable[..., Harness]]:
     yield start
     for harness in running:
         harness.close()
+
+
+@pytest.fixture
+def woken(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Return what gets an element whenever somebody wakes housekeeping, which sleeps on."""
+    times: list[bool] = []
+    monkeypatch.setattr(Housekeeping, "nudge", lambda _: times.append(True))
+    return times

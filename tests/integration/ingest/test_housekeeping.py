@@ -201,10 +201,8 @@ def test_damage_in_one_collection_is_told_and_stops_nothing_else(process: Callab
 
 
 def test_a_write_that_leaves_nothing_to_do_wakes_nobody(
-    process: Callable[..., Harness], monkeypatch: pytest.MonkeyPatch
+    process: Callable[..., Harness], monkeypatch: pytest.MonkeyPatch, woken: list[bool]
 ) -> None:
-    woken: list[bool] = []
-    monkeypatch.setattr(Housekeeping, "nudge", lambda _: woken.append(True))
     harness = process()
     harness.create("tides")
     woken.clear()
@@ -219,10 +217,8 @@ def test_a_write_that_leaves_nothing_to_do_wakes_nobody(
 
 
 def test_a_deletion_and_a_restoration_that_fails_wake_housekeeping(
-    process: Callable[..., Harness], monkeypatch: pytest.MonkeyPatch
+    process: Callable[..., Harness], monkeypatch: pytest.MonkeyPatch, woken: list[bool]
 ) -> None:
-    woken: list[bool] = []
-    monkeypatch.setattr(Housekeeping, "nudge", lambda _: woken.append(True))
     harness = process()
     harness.create("tides")
     reference = by_id(harness.ingest("tides", "a.txt", "Water rises.").document.document_id)

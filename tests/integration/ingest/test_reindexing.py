@@ -17,7 +17,6 @@ from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.catalog import index_builds
 from groundwire.catalog.index_builds import IndexBuilds, LivePoints
 from groundwire.catalog.lexical_index import LexicalCheck
-from groundwire.ingest.housekeeping import Housekeeping
 from groundwire.ingest.index_builds import IndexBuilt
 from groundwire.ingest.ingesting import Progress, Stage
 from groundwire.kernel.budget import Budget
@@ -411,10 +410,8 @@ def test_every_chunk_and_document_names_the_new_model(process: Callable[..., Har
 
 
 def test_a_build_reports_every_vector_and_every_point_and_wakes_housekeeping(
-    process: Callable[..., Harness], monkeypatch: pytest.MonkeyPatch
+    process: Callable[..., Harness], woken: list[bool]
 ) -> None:
-    woken: list[bool] = []
-    monkeypatch.setattr(Housekeeping, "nudge", lambda _: woken.append(True))
     store = MemoryVectorStore()
     fill(process(store))
     harness = process(store, CountingEmbedder(OTHER_DIMENSIONS))
