@@ -433,7 +433,7 @@ class BatchingEmbedder:
                 self._schedule.finish(batch)
 
     def _run(self, batch: list[Item]) -> None:
-        input_ids, attention_mask = pad([item.sequence for item in batch], self._model.pad_id)
+        input_ids, attention_mask = pad([item.sequence for item in batch], self._model)
         started = time.perf_counter()
         with Step("model.embed"):
             vectors = unit_rows(self._engine.infer(input_ids, attention_mask))

@@ -56,7 +56,7 @@ class TokenVectors:
         batches = [places[start : start + _TEXTS_AT_ONCE] for start in range(0, len(places), _TEXTS_AT_ONCE)]
 
         def infer(batch: list[int]) -> Vectors:
-            return self._engine.infer(*pad([frame.around(kept[place]) for place in batch], self._model.pad_id))
+            return self._engine.infer(*pad([frame.around(kept[place]) for place in batch], self._model))
 
         found: dict[int, Vectors] = {}
         for batch, vectors in zip(batches, self._pool.map(infer, batches), strict=True):
