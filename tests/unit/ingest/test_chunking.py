@@ -1,6 +1,7 @@
 """Chunks: exact slices, whole coverage, sizes, chapters, overlap."""
 
 import random
+import textwrap
 from functools import lru_cache
 from itertools import pairwise
 
@@ -38,6 +39,10 @@ BITS += [
     "---\n",
     "x" * 60,
 ]
+
+
+LENGTHS = (11, 27, 18, 34, 9, 22, 15, 30) * 5
+ITEMS = range(14)
 
 
 @lru_cache
@@ -135,6 +140,31 @@ def test_neighbours_share_ten_to_twenty_percent(line_words: int) -> None:
         assert 0.10 <= share <= 0.20
         text_before = text[: chunk.span.start]
         assert text_before[-1].isspace()  # begins with a whole word
+
+
+@pytest.mark.parametrize("word", ["tide", "Moon", "`tide`", "(tide)"])
+@pytest.mark.parametrize("separator", ["\n", " \n  "])
+def test_a_sentence_over_several_lines_stays_whole(word: str, separator: str) -> None:
+    sentences = ["Each of them holds" + f" {word}" * length + "." for length in LENGTHS]
+    text = separator.join(line for sentence in sentences for line in textwrap.wrap(sentence, 80))
+    chunks = contents(text, parse(text, PROFILES[ProfileName.GENERAL].chunking, DocumentFormat.TEXT))
+    assert len(chunks) > 5
+    assert [each for each in chunks if not (each.lstrip().startswith("Each of") and each.endswith("."))] == []
+
+
+def test_a_text_without_spaces_is_cut_behind_sentences() -> None:
+    text = "".join("月亮使海水上升" * length + "。" for length in (9, 12, 8, 14, 10, 11) * 20)
+    chunks = contents(text, parse(text, PROFILES[ProfileName.GENERAL].chunking, DocumentFormat.TEXT))
+    assert len(chunks) > 3
+    assert [chunk for chunk in chunks if not chunk.endswith("。")] == []
+
+
+def test_lines_that_are_items_may_be_parted() -> None:
+    lines = [f"Item {number} of the list, which ends without a full stop and is as long as others" for number in ITEMS]
+    text = "\n- ".join(["The list:", *lines])
+    chunks = contents(text, parse(text, PROFILES[ProfileName.GENERAL].chunking))
+    assert len(chunks) > 1
+    assert [chunk[:6] for chunk in chunks] == ["The li", *["- Item"] * (len(chunks) - 1)]
 
 
 def test_a_chunk_does_not_reach_over_a_chapter() -> None:

@@ -11,14 +11,17 @@ from groundwire.kernel.sentences import CJK_STOPS, STOPS, ends_in_abbreviation
 
 CHAPTER_LEVEL = 1
 SECTION_LEVEL = 2
-AFTER_PARAGRAPH, AFTER_LINE, AFTER_SENTENCE, AFTER_WORD, INSIDE_WORD = 0.1, 0.3, 0.4, 1.5, 5.0
+AFTER_PARAGRAPH, AFTER_LINE, AFTER_SENTENCE, IN_SENTENCE, AFTER_WORD, INSIDE_WORD = 0.1, 0.3, 0.4, 1.3, 1.5, 5.0
 """Costs of ending a chunk there, on the scale of `packing.pack`; judged on technical books."""
 AFTER_HEADING = 3.0
 _IN_CODE = 0.5
 _BLANK_LINE_END = re.compile(r"(?:\r\n|\r|\n)[ \t]*(?:\r\n|\r|\n)\s*\Z")
-_SENTENCE_END = re.compile(rf"[{STOPS}{CJK_STOPS}:;][\"'\u201d\u2019)\]*_`]*\s+\Z")
-_RESTART = re.compile(rf"(?:\r\n|\r|\n)\s*|[{STOPS}][\"'\u201d\u2019)\]*_`]*\s+|[{CJK_STOPS}]\s*")
+_CLOSING = r"[\"'\u201d\u2019)\]*_`]*"
+_SENTENCE_END = re.compile(rf"(?:[{STOPS}:;]{_CLOSING}\s+|[{CJK_STOPS}]{_CLOSING}\s*)\Z")
+_RESTART = re.compile(rf"(?:\r\n|\r|\n)\s*|[{STOPS}]{_CLOSING}\s+|[{CJK_STOPS}]\s*")
 _SPACE = re.compile(r"\s+")
+# What is no item, heading, quote, row, underline or field.
+_CONTINUES = re.compile(r"[^\W\d]|[(\[`\"\u201c\u2018'](?!`)")
 # A place is judged by the 64 characters before it, so that a longer text does not make a search slower.
 _TAIL_CHARS = 64
 MAX_LOOK_BACK = 64
@@ -170,9 +173,14 @@ def cut_cost(text: str, position: int, verbatim: Sequence[tuple[int, int]]) -> f
     extra = _IN_CODE if lies_inside(position, verbatim) else 0.0
     if _BLANK_LINE_END.search(tail):
         return AFTER_PARAGRAPH + extra
+    ends_sentence = _SENTENCE_END.search(tail) is not None and not ends_in_abbreviation(tail.rstrip())
     if tail.rstrip(" \t").endswith(("\n", "\r")):
-        return AFTER_LINE + extra
-    if _SENTENCE_END.search(tail) and not ends_in_abbreviation(tail.rstrip()):
+        # A sentence that is set to lines of a width goes on in the next one.
+        following = text[position : position + _TAIL_CHARS].lstrip(" \t")
+        is_full = "\n" not in tail.rstrip() and _CONTINUES.match(following) is not None
+        goes_on = not extra and not ends_sentence and (is_full or following[:1].islower())
+        return IN_SENTENCE if goes_on else AFTER_LINE + extra
+    if ends_sentence:
         return AFTER_SENTENCE + extra
     return AFTER_WORD + extra if tail[-1:].isspace() else INSIDE_WORD
 
