@@ -870,6 +870,19 @@ def test_a_table_of_contents_is_not_quoted() -> None:
     assert [excerpt.is_whole for excerpt in excerpts_of(linked)] == [True]
 
 
+@pytest.mark.parametrize("link", ["[Feeding](feeding.md)", "**[Feeding](../feeding.md#mice)**"])
+def test_what_another_page_is_about_is_not_quoted(link: str) -> None:
+    assert texts_of(f"# Owls\n\n- {link}: how the owls of the wood are fed by night\n") == []
+    assert texts_of(f"# Owls\n\n{link} \u2014 how the owls of the wood are fed by night.\n") == []
+
+
+@pytest.mark.parametrize(
+    "start", ["[Feeding](https://example.org/feeding): how the", "[Feeding](feeding.md) tells how the"]
+)
+def test_what_stands_behind_other_links_is_quoted(start: str) -> None:
+    assert len(texts_of(f"# Owls\n\n- {start} owls of the wood are fed by night\n")) == 1
+
+
 def test_code_that_a_page_has_as_a_paragraph_is_not_quoted() -> None:
     for code in ("PRAGMA owls = ON | OFF | NIGHT;", "set the owls = of all nights;"):
         assert texts_of(f"# Owls\n\n{code}\n\nOwls sleep by day.") == ["Owls sleep by day."]

@@ -185,9 +185,11 @@ def test_code_is_one_block_even_when_the_text_begins_inside_it() -> None:
         ("call(1)\ncall(2)\n```\n\nThe owls wake.", [BlockKind.CODE, BlockKind.PROSE]),
         ("call(1)\n```", [BlockKind.CODE]),
         ("call(1)\n```\n\nThe owls wake:\n\n```\nwake()\n```\n", [BlockKind.CODE, BlockKind.PROSE, BlockKind.CODE]),
+        ("  call(1)\n  ```\n3. The owls wake.", [BlockKind.CODE, BlockKind.LIST_ITEM]),
         # These begin code, which nothing ends in the second.
         ("The owls wake:\n```\nwake()\n```\n", [BlockKind.PROSE, BlockKind.CODE]),
         ("The owls wake:\n```\nwake()", [BlockKind.PROSE, BlockKind.CODE]),
+        ("  The owls wake:\n  ```\n  wake()", [BlockKind.PROSE, BlockKind.CODE]),
         ("The owls wake:\n\n```\n\nwake()", [BlockKind.PROSE, BlockKind.CODE]),
         ("```\n\nwake()", [BlockKind.CODE]),
     ],

@@ -127,7 +127,7 @@ def _begins_in_code(lines: Sequence[str]) -> bool:
     """Tell whether the first fence of a text ends code that began before the text.
 
     Then a language stands where only a closing fence could, or the first of an odd number of fences stands like one:
-    right below a line, with a blank one or nothing below it.
+    right below a line, with a blank one, one further to the left or nothing below it.
     """
     fences = {at: match[2].strip() for at, line in enumerate(lines) if (match := _FENCE.match(line))}
     languages = [*fences.values()]
@@ -135,7 +135,9 @@ def _begins_in_code(lines: Sequence[str]) -> bool:
         return any(languages[1::2]) and not any(languages[::2])
     first = next(iter(fences), 0)
     is_below_line = first > 0 and lines[first - 1].strip() != ""
-    return len(fences) % 2 == 1 and is_below_line and not any(line.strip() for line in lines[first + 1 : first + 2])
+    after = lines[first + 1] if first + 1 < len(lines) else ""
+    ends_there = not after.strip() or _indent(after) < _indent(lines[first])
+    return len(fences) % 2 == 1 and is_below_line and ends_there
 
 
 def code_spans(text: str, start: int, end: int) -> list[tuple[int, int]]:

@@ -48,6 +48,10 @@ _LONGEST_BREAK = 4
 _RELEASE = re.compile(r"(?<![\w.])v?\d++(?:\.\d++)++\w{0,8}\b[^\n]{0,40}?\b(?:19|20)\d\d\b")
 _LINK = re.compile(r"\[[^\[\]]*+\]\([^()]*+\)")
 _TO_SECTION = re.compile(r"\[[^\n]{1,200}\]\(#[^()\s]*+\)")
+# A link to another page, behind which a colon or dash announces what that is about.
+_TO_PAGE = re.compile(
+    r"\W{0,4}\[[^\[\]]{1,120}\]\((?!\w+:)[^\s()#]{1,200}(?:#[^\s()]{0,100})?\)\W{0,3}[:\u2013\u2014-]\s"
+)
 # An address alone, perhaps behind an arrow.
 _URL = re.compile(r"\W*+[a-z]+://\S+")
 _CAPTION = re.compile(r"(?:Figure|Fig\.|Listing|Table|Filename)\s*[\d:]", re.IGNORECASE)
@@ -627,9 +631,10 @@ class _Reader:
         return field if said == cells[1] else replace(field, field_of=of)
 
     def _is_link(self, start: int, end: int) -> bool:
-        """Tell whether there is little but links: navigation."""
+        """Tell whether there is little but links, or a link to another page and what that is about: navigation."""
         source = self._content[start:end]
-        return "](" in source and len(words(_LINK.sub(" ", source))) < MIN_WORDS
+        is_menu = "](" in source and len(words(_LINK.sub(" ", source))) < MIN_WORDS
+        return is_menu or _TO_PAGE.match(source) is not None
 
     def _is_cut_off(self, item: Sentence) -> bool:
         """Tell whether the chunk's border cuts the sentence in two."""
