@@ -152,6 +152,16 @@ def test_a_sentence_over_several_lines_stays_whole(word: str, separator: str) ->
     assert [each for each in chunks if not (each.lstrip().startswith("Each of") and each.endswith("."))] == []
 
 
+def test_what_is_repeated_begins_with_a_sentence() -> None:
+    chance = random.Random(1)
+    sentences = [f"Each of them holds{' tide' * chance.randint(8, 16)}." for _ in range(300)]
+    text = "\n".join(line for sentence in sentences for line in textwrap.wrap(sentence, 40))
+    chunks = parse(text, PROFILES[ProfileName.DOCUMENTS].chunking, DocumentFormat.TEXT)
+    assert [chunk.overlap_prev_chars > 0 for chunk in chunks] == [False] + [True] * (len(chunks) - 1)
+    assert len(chunks) > 3
+    assert {content[:7] for content in contents(text, chunks)} == {"Each of"}
+
+
 def test_a_text_without_spaces_is_cut_behind_sentences() -> None:
     text = "".join("月亮使海水上升" * length + "。" for length in (9, 12, 8, 14, 10, 11) * 20)
     chunks = contents(text, parse(text, PROFILES[ProfileName.GENERAL].chunking, DocumentFormat.TEXT))

@@ -173,30 +173,41 @@ def cut_cost(text: str, position: int, verbatim: Sequence[tuple[int, int]]) -> f
     extra = _IN_CODE if lies_inside(position, verbatim) else 0.0
     if _BLANK_LINE_END.search(tail):
         return AFTER_PARAGRAPH + extra
-    ends_sentence = _SENTENCE_END.search(tail) is not None and not ends_in_abbreviation(tail.rstrip())
     if tail.rstrip(" \t").endswith(("\n", "\r")):
-        # A sentence that is set to lines of a width goes on in the next one.
-        following = text[position : position + _TAIL_CHARS].lstrip(" \t")
-        is_full = "\n" not in tail.rstrip() and _CONTINUES.match(following) is not None
-        goes_on = not extra and not ends_sentence and (is_full or following[:1].islower())
-        return IN_SENTENCE if goes_on else AFTER_LINE + extra
-    if ends_sentence:
+        return IN_SENTENCE if not extra and _goes_on(text, position) else AFTER_LINE + extra
+    if _ends_sentence(tail):
         return AFTER_SENTENCE + extra
     return AFTER_WORD + extra if tail[-1:].isspace() else INSIDE_WORD
+
+
+def _goes_on(text: str, position: int) -> bool:
+    """Tell whether a line ends at `position` within a sentence, as in a text that is set to lines of a width."""
+    tail = text[max(0, position - _TAIL_CHARS) : position]
+    is_line_end = tail.rstrip(" \t").endswith(("\n", "\r")) and _BLANK_LINE_END.search(tail) is None
+    if not is_line_end or _ends_sentence(tail):
+        return False
+    following = text[position : position + _TAIL_CHARS].lstrip(" \t")
+    is_full = "\n" not in tail.rstrip()
+    return following[:1].islower() or (is_full and _CONTINUES.match(following) is not None)
+
+
+def _ends_sentence(tail: str) -> bool:
+    return _SENTENCE_END.search(tail) is not None and not ends_in_abbreviation(tail.rstrip())
 
 
 def restart_near(text: str, ideal: int, lowest: int, highest: int) -> int | None:
     """Return where text that overlaps the chunk before begins: in lowest..highest, as near to `ideal` as it goes.
 
-    Prefers the start of a line or sentence, then of a word, then of a grapheme cluster; None when there is
-    none of these.
+    Prefers the start of a sentence, or of a line that does not go on with one, then of any line, of a word, of a
+    grapheme cluster; None when there is none of these.
     """
     for pattern in (_RESTART, _SPACE):
         # The search begins further ahead: a match that ends in the range may begin before it.
         starts = [match.end() for match in pattern.finditer(text, max(0, lowest - _TAIL_CHARS), highest)]
         inside = [start for start in starts if lowest <= start <= highest and is_cluster_boundary(text, start)]
         if inside:
-            return min(inside, key=lambda start: abs(start - ideal))
+            whole = [start for start in inside if not _goes_on(text, start)]
+            return min(whole or inside, key=lambda start: abs(start - ideal))
     nearest_first = sorted(range(lowest, highest + 1), key=lambda start: abs(start - ideal))
     return next((start for start in nearest_first if is_cluster_boundary(text, start)), None)
 
