@@ -1,8 +1,13 @@
 """Tables as excerpts: their rows with the header, their cells, and what says nothing."""
 
+from dataclasses import replace
+
+import pytest
+
 from groundwire.answer.evidence import Markup
 from groundwire.answer.extractive.excerpts import find_excerpts
 from groundwire.kernel.sentences import BlockKind
+from groundwire.kernel.spans import Span
 from tests.unit.answer.builders import consecutive_passages, excerpts_of, quoted, texts_of
 
 
@@ -29,6 +34,47 @@ def test_a_row_of_a_table_is_read_with_its_header() -> None:
     assert other.text == "Exit code 3"
     assert (whole.text, whole.is_whole) == ("Exit code: 2, 3.", True)
     assert quoted(whole) == content
+
+
+def test_a_part_of_a_long_table_is_read_with_the_header_that_another_chunk_has() -> None:
+    top, _, part = consecutive_passages(
+        "| Owl | Eggs | Food |\n|---|---|---|\n| Barn | 5 | voles |", "| Tawny | 3 | mice |", "| Snowy | 7 | hares |"
+    )
+    snowy, barn = find_excerpts([part, top])
+    assert snowy.text == "Owl Snowy: Eggs: 7; Food: hares"
+    ((passage, start, end),) = snowy.header
+    assert (passage, passage.content[start:end]) == (top, "| Owl | Eggs | Food |")
+    assert barn.text == "Owl Barn: Eggs: 5; Food: voles"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"document_id": "doc_2"},
+        {"generation": 2},
+        {"section_heading": "Hawks"},
+        {"content": "| Owl | Eggs |\n|---|---|\n| Barn | 5 |"},
+        {"span": Span(900, 960, 900, 960)},
+    ],
+)
+def test_no_row_is_read_with_the_header_of_another_table(other: dict[str, object]) -> None:
+    top, _, part = consecutive_passages(
+        "| Owl | Eggs | Food |\n|---|---|---|\n| Barn | 5 | voles |", "| Tawny | 3 | mice |", "| Snowy | 7 | hares |"
+    )
+    (snowy,) = [each for each in find_excerpts([replace(top, **other), part]) if "Snowy" in each.text]  # type: ignore[arg-type]  # any field
+    assert (snowy.text, snowy.header) == ("Snowy: 7; hares", ())
+
+
+def test_of_two_tables_above_the_nearer_one_has_the_header() -> None:
+    far, _, near, _, part = consecutive_passages(
+        "| Bird | Eggs |\n|---|---|\n| Rook | 4 |",
+        "Owls are other birds.",
+        "| Owl | Young |\n|---|---|\n| Barn | 5 |",
+        "| Tawny | 3 |",
+        "| Snowy | 7 |",
+    )
+    texts = [each.text for each in find_excerpts([near, far, part])]
+    assert texts[-1] == "Owl Snowy: 7"
 
 
 def test_a_table_in_html_is_read_as_one_in_markdown() -> None:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import dropwhile, pairwise
 from textwrap import dedent
 
@@ -162,13 +162,14 @@ def find_excerpts(passages: Sequence[Passage]) -> list[Excerpt]:
     border of a chunk, and sentences that only point at what stands elsewhere. A lead-in that ends with a colon comes
     with what it introduces or not at all.
     """
+    runs = [(run, _joined(run)) for run in _runs(passages)]
+    readers = [None if passage.markup is Markup.RECORDS else _Reader(run, passage) for run, passage in runs]
+    headers = [header for reader in readers if reader is not None for header in reader.table_headers()]
     excerpts: dict[tuple[str, int, int, int], Excerpt] = {}
     place = 0
-    for run in _runs(passages):
-        passage = _joined(run)
-        is_records = passage.markup is Markup.RECORDS
+    for (run, passage), reader in zip(runs, readers, strict=True):
         text = (passage, 0, len(passage.content))
-        for found in record_excerpts(*text) if is_records else _Reader(run, passage).excerpts():
+        for found in record_excerpts(*text) if reader is None else reader.excerpts(headers):
             excerpt = replace(_in_chunks(found, run), place=place)
             span = excerpt.passage.span
             key = excerpt.passage.document_id, excerpt.passage.generation
@@ -214,7 +215,9 @@ def _in_chunks(found: Excerpt, run: Sequence[Passage]) -> Excerpt:
         passage=passage,
         start=start,
         end=start + found.end - found.start,
-        header=tuple(part for _, *range_ in found.header for part in _quoted(run, *range_)),
+        header=tuple(
+            part for each in found.header for part in (_quoted(run, *each[1:]) if each[0] is found.passage else [each])
+        ),
         rest=tuple(rest),
     )
 
@@ -236,11 +239,31 @@ def _shown_list(intro: str, marks: Sequence[str], items: Sequence[str]) -> str:
     return "\n".join([*([intro] if intro else []), *shown])
 
 
+@dataclass(frozen=True, slots=True)
+class _TableHeader:
+    """The header of a table: where the chunks have it, and its cells."""
+
+    quoted: tuple[Quoted, ...]
+    names: list[str]
+
+    @property
+    def start(self) -> int:
+        passage, start, _ = self.quoted[0]
+        return passage.span.start + start
+
+    def may_be_of(self, passage: Passage) -> bool:
+        """Tell whether a table may go on in a passage: in the same section, further down."""
+        above, *_ = self.quoted[0]
+        is_same = (above.document_id, above.generation) == (passage.document_id, passage.generation)
+        return is_same and above.section_heading == passage.section_heading and self.start < passage.span.start
+
+
 class _Reader:
     """Reads the text of a run of chunks, joined in one passage, from top to bottom."""
 
     def __init__(self, run: Sequence[Passage], passage: Passage) -> None:
         self.passage, content = passage, passage.content
+        self._run = run
         # The titles of the sections of a PDF, which only the passages tell from other lines.
         titles = (each.section_heading for each in run if each.section_heading != each.title)
         self._titles = {tuple(words(title)) for title in titles} if passage.markup is Markup.NONE else set()
@@ -283,7 +306,16 @@ class _Reader:
         self._antecedent: Sentence | None = None
         self._lead_in: Sentence | None = None
 
-    def excerpts(self) -> Iterator[Excerpt]:
+    def table_headers(self) -> Iterator[_TableHeader]:
+        """Yield the headers of tables, which a part of a long table that stands in another run lacks."""
+        for item in self.items:
+            if item.kind is BlockKind.TABLE and (header := self._header(self._table_lines(item))):
+                names = row_cells(self._content[slice(*header)], self.passage.markup)
+                yield _TableHeader(tuple(_quoted(self._run, *header)), names)
+
+    def excerpts(self, headers: Sequence[_TableHeader] = ()) -> Iterator[Excerpt]:
+        """Yield what the run offers, from top to bottom; `headers` are those of the tables of all runs."""
+        self._headers = headers
         index = 0
         opens = self._is_opening
         held: Excerpt | None = None  # a lead-in, which is quoted alone only where what it introduces is not
@@ -586,16 +618,16 @@ class _Reader:
         return _SHELL.match(self._content, item.start, item.end) is not None
 
     def _table(self, item: Sentence) -> Iterator[Excerpt]:
-        lines = [
-            (item.start + line.start(), item.start + line.end())
-            for line in re.finditer(r"\S(?:[^\r\n]*\S)?", self._source(item))
-        ]
-        has_header = len(lines) > 1 and self._is_rule(lines[1])
-        header = ((self.passage, *lines[0]),) if has_header else ()
-        names = row_cells(self._content[slice(*lines[0])], self.passage.markup) if header else []
+        lines = self._table_lines(item)
+        own = self._header(lines)
+        header: tuple[Quoted, ...] = ((self.passage, *own),) if own else ()
+        names = row_cells(self._content[slice(*own)], self.passage.markup) if own else []
+        if own is None and not self._content[: item.start].strip():
+            columns = len(row_cells(self._content[slice(*lines[0])], self.passage.markup))
+            header, names = self._header_above(columns)
         about = f"{self._heading} {' '.join(names)}"
         first_column = []
-        for start, end in lines[1:] if header else lines:
+        for start, end in lines[1:] if own else lines:
             cells = row_cells(self._content[start:end], self.passage.markup)
             if self._is_rule((start, end)) or not any(cells):
                 continue
@@ -612,12 +644,25 @@ class _Reader:
             text = row_text(names, cells)
             if len(words(text)) >= MIN_WORDS and len(text) <= MAX_CHARS and not _LIKE_A_MARKER.search(text):
                 yield Excerpt(self.passage, BlockKind.TABLE, start, end, text, about, header=header)
-        if header and names[0] and len(first_column) > 1:
+        if own and names[0] and len(first_column) > 1:
             whole = f"{names[0]}: {', '.join(first_column)}."
             if len(whole) <= MAX_CHARS and not _LIKE_A_MARKER.search(whole):
                 intro, _ = self._introduction(self._lead_in, item.start)
                 above = f"{self._heading} {intro}".rstrip()
                 yield Excerpt(self.passage, BlockKind.TABLE, item.start, item.end, whole, above, is_whole=True)
+
+    def _table_lines(self, item: Sentence) -> list[tuple[int, int]]:
+        lines = re.finditer(r"\S(?:[^\r\n]*\S)?", self._source(item))
+        return [(item.start + line.start(), item.start + line.end()) for line in lines]
+
+    def _header(self, lines: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
+        return lines[0] if len(lines) > 1 and self._is_rule(lines[1]) else None
+
+    def _header_above(self, columns: int) -> tuple[tuple[Quoted, ...], list[str]]:
+        """Return the header of the table in whose middle the run begins, as another run has it, and its cells."""
+        above = [each for each in self._headers if len(each.names) == columns and each.may_be_of(self.passage)]
+        nearest = max(above, key=lambda each: each.start, default=None)
+        return ((), []) if nearest is None else (nearest.quoted, nearest.names)
 
     def _is_rule(self, line: tuple[int, int]) -> bool:
         """Tell whether a line of a table is the rule below its header."""
