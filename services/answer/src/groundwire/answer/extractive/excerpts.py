@@ -234,6 +234,11 @@ def _quoted(run: Sequence[Passage], start: int, end: int) -> list[Quoted]:
     return parts
 
 
+def _is_label(text: str) -> bool:
+    """Tell whether the text of an item only names what the items below it are about: "Yearly"."""
+    return len(words(text)) < LABEL_WORDS and not ends_sentence(text) and not text.endswith((":", "?"))
+
+
 def _shown_list(intro: str, marks: Sequence[str], items: Sequence[str]) -> str:
     shown = (f"{mark} {item}" for mark, item in zip(marks, items, strict=True))
     return "\n".join([*([intro] if intro else []), *shown])
@@ -521,10 +526,25 @@ class _Reader:
             entries[-1].append(item)
         ranges = [self._with_emphasis(entry[0].start, entry[-1].end) for entry in entries]
         texts = [self._plain(start, end) for start, end in ranges]
-        for entry in entries:
-            yield from self._item(entry, about, before_code)
+        paths = self._paths([start for start, _ in ranges])
         numbers = [_NUMBERED.search(self._content[max(0, start - _LONGEST_MARK) : start]) for start, _ in ranges]
-        marks = [f"{number[1]}." if number else "-" for number in numbers]
+        marks = [
+            f"{'  ' * len(path)}{number[1]}." if number else f"{'  ' * len(path)}-"
+            for path, number in zip(paths, numbers, strict=True)
+        ]
+        for place, (entry, path) in enumerate(zip(entries, paths, strict=True)):
+            above = " ".join([about, *(texts[parent] for parent in path)])
+            label = ranges[path[-1]] if path and _is_label(texts[path[-1]]) else None
+            yield from self._item(entry, above, before_code, label)
+            below = [other for other, its_path in enumerate(paths) if place in its_path]
+            if len(below) > 1 and _is_label(texts[place]):
+                indent = 2 + 2 * len(path)
+                part = _shown_list(
+                    f"{texts[place]}:", [marks[each][indent:] for each in below], [texts[each] for each in below]
+                )
+                if len(below) <= MAX_LIST_ITEMS and len(part) <= MAX_LIST_CHARS:
+                    start, end = ranges[place][0], ranges[below[-1]][1]
+                    yield Excerpt(self.passage, BlockKind.LIST_ITEM, start, end, part, above, is_whole=True)
         whole = _shown_list(intro, marks, texts)
         if intro and not any(numbers) and (len(entries) > MAX_LIST_ITEMS or len(whole) > MAX_LIST_CHARS):
             # Of a long list, what the items are about.
@@ -540,7 +560,26 @@ class _Reader:
             start, end = intro_start if intro else first, items[-1].end
             yield Excerpt(self.passage, BlockKind.LIST_ITEM, start, end, whole, self._heading, is_whole=True)
 
-    def _item(self, entry: Sequence[Sentence], about: str, before_code: Sentence | None) -> Iterator[Excerpt]:
+    def _paths(self, starts: Sequence[int]) -> list[list[int]]:
+        """Return for each item of a list the items that it stands below, outermost first, by their places."""
+        paths: list[list[int]] = []
+        indents: list[int] = []
+        for start in starts:
+            line = self._content[self._content.rfind("\n", 0, start) + 1 : start]
+            indents.append(len(line) - len(line.lstrip("> \t")))
+            path = [*paths[-1], len(paths) - 1] if paths else []
+            while path and indents[path[-1]] >= indents[-1]:
+                path.pop()
+            paths.append(path)
+        return paths
+
+    def _item(
+        self,
+        entry: Sequence[Sentence],
+        about: str,
+        before_code: Sentence | None,
+        label: tuple[int, int] | None,
+    ) -> Iterator[Excerpt]:
         def introduces(each: Sentence) -> bool:
             return each is before_code or self._plain(each.start, each.end).endswith(":")
 
@@ -553,6 +592,11 @@ class _Reader:
         if (_TOPIC.match(text) and not ends_sentence(text)) or self._is_link(start, end):
             return
         term = LABEL.match(self._content, said[0].start, said[0].end)
+        if label is not None and len(said) == 1:
+            text, header = f"{self._plain(*label)}: {text}", ((self.passage, *label),)
+            if len(words(text)) >= MIN_WORDS and len(text) <= MAX_CHARS:
+                yield Excerpt(self.passage, BlockKind.LIST_ITEM, start, end, text, about, header=header)
+            return
         if len(said) > 1 and len(text) > (MAX_ITEM_CHARS if term else MAX_CHARS):
             yield from self._said_of(said, term, about)
         elif _is_statement(text):

@@ -416,6 +416,10 @@ def _form(question: Question, excerpt: Excerpt, headed: float, coverage: float) 
             is_asked = question.kind is QuestionKind.OCCASION or (
                 question.kind is QuestionKind.PROCEDURE and _lists_steps(excerpt)
             )
+            # "What has to be done monthly?", and below "Monthly:" stands what.
+            introduction = question.stems_of(excerpt.text.partition("\n")[0])
+            if question.kind is QuestionKind.OTHER and set(question.stems) <= introduction:
+                return "whole_list", 1.0
             return ("whole_list", headed) if is_asked else ("unasked_list", 1.0)
         case BlockKind.LIST_ITEM if question.kind in EXPLAINED and not excerpt.field_of:
             is_short = len(words(excerpt.text)) < LABEL_WORDS and not excerpt.text.endswith(".")
