@@ -1,21 +1,20 @@
 """Picks from retrieved passages what could stand in an answer: sentences, list items, lists, table rows, code."""
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import dropwhile, pairwise
+from itertools import dropwhile
 from textwrap import dedent
 
 from groundwire.answer.evidence import Markup, Passage
 from groundwire.answer.extractive.cues import LABEL, REFERENCE
 from groundwire.answer.extractive.excerpt import MAX_CHARS, MIN_WORDS, Excerpt, Quoted
+from groundwire.answer.extractive.reading import ASKED, FIELD, MIN_FIELDS, NUMBER_WORDS, RULE, is_title, read_items
 from groundwire.answer.extractive.records import record_excerpts
 from groundwire.answer.extractive.weights import LABEL_WORDS
-from groundwire.answer.plain_text import GAP, TABLE_RULE, ends_sentence, plain_text, row_cells, row_text
+from groundwire.answer.plain_text import TABLE_RULE, ends_sentence, plain_text, row_cells, row_text
 from groundwire.answer.summaries import without_hearsay
-from groundwire.kernel.markdown import read_markdown
 from groundwire.kernel.records import SOURCE_PREFIX
-from groundwire.kernel.restructured_text import read_rst
 from groundwire.kernel.sentences import QUESTION_MARKS, BlockKind, Sentence, heading_text, split_sentences
 from groundwire.kernel.words import words
 
@@ -30,18 +29,11 @@ MAX_NAMED_ITEMS = 30
 
 _NUMBERED = re.compile(r"(?<!\d)(\d+)[.)][ \t]*+\Z")
 _LONGEST_MARK = 8
-_WIDER_LINES = 2
-_FULL_LINE = 0.75
-"""Share of the longest line from which a line may have been ended by the margin."""
-_HEADING_WORDS = 10
-_NUMBER_WORDS = 4
-"""Most words of the number or label before a title: "Appendix B.4.7"."""
 _HEADING_NUMBER = re.compile(
     r"(?:(?i:chapter|appendix|part|section)\s++[A-Z\d]++|[A-Z]?\d++|[A-Z](?=\.\d))(?:\.\d++)*+[.:]?\s++"
 )
 # "6.2.2. Installing", but not "3.10 New features" of a version.
 _SECTION_NUMBER = re.compile(r"\d++(?:\.\d++)*+\.\s++(?=[^\W\d])")
-_OPENS_LINE = frozenset("/$<\"'\u201c\u2018")
 _LONGEST_BREAK = 4
 """White space between two chunks that follow one another, in code points."""
 # Of headings only these are quoted: a version with its date.
@@ -58,10 +50,6 @@ _CAPTION = re.compile(r"(?:Figure|Fig\.|Listing|Table|Filename)\s*[\d:]", re.IGN
 # A quote with `[1]` in it could not be told from the answer's own markers.
 _LIKE_A_MARKER = re.compile(r"\[\d+\]")
 _WORD = re.compile(r"\w")
-# `== Gameplay ==`, the heading of a wiki; some of their dumps have spaces between the signs.
-_WIKI_HEADING = re.compile(r"^ ?=[ =]++(?P<title>[^ =\n][^=\n]*+)=[ =]*+$", re.MULTILINE)
-# A heading that is a sentence.
-_TAGLINE = re.compile(r"#++[ \t]++(?P<text>[^#\n][^\n]*\.)")
 # "Fast, minimalist web framework", and "Create the next state by modifying the current one", have none of these.
 _NO_TAGLINE = re.compile(
     r"\b(?:is|are|was|were|be|been|can|could|will|would|should|may|might|must|has|have|had|does?|did|i|you|your|we|our|us"
@@ -69,24 +57,10 @@ _NO_TAGLINE = re.compile(
     re.IGNORECASE,
 )
 _PAGE_TITLE = re.compile(r"= *[^ =]")
-# In a table of contents or an index, dots lead to the number of a page: "4.11 Upstream location . . . . . 28".
-_LINE = re.compile(r"[^\n]+")
-_FIRST_LINE = re.compile(r"(?:\A|(?<=\n\n)|(?<=\n\r\n))[^\r\n]{3,}")
-_LEADERS = re.compile(r"(?: \.){4}|\.{5}")
-_TO_A_PAGE = re.compile(r"[ .](?:\d{1,3}|[ivxlc]{1,6})$")
 # What an item of a list is about: "Peer authentication, which …".
 _ITEM_NAME = re.compile(r"[^,;:(\u2014.]{2,60}(?=[,;:(\u2014]|\.?$)")
 # A term in the line of what explains it, which print sets apart: "job A set of processes".
 _RUN_IN = re.compile(r"^(?P<term>[^.:;,()]{2,60}?) (?=(?:An?|The|Any|One) [a-z])")
-# The head of a document: `Author: Ada Lovelace`, one to a line.
-_FIELD = re.compile(
-    r"^:?[A-Z][\w-]{1,30}(?: [a-z][\w-]{1,20}){0,2}:[ \t]++\S[^\r\n]*+(?:\r?\n[ \t]++[^\s:][^\r\n]*+)*+", re.MULTILINE
-)
-_RULE = re.compile(r"[-=+|][-=+| \t]+")
-_LEAST_ROWS, _LEAST_GAPS = 2, 2
-# Of lists of questions: "Q: May I?" and "A: You may."
-_ASKED = re.compile(r"(?:Q|Question|Frage)\s?\d{0,3}[.:)]\s+")
-_REPLIED = re.compile(r"(?:A(?:nswer)?|Antwort)\s?\d{0,3}[.:)]\s+")
 # A list of fields: `:Exit code 5: No tests were collected`.
 _RST_FIELD = re.compile(r"^[ \t]*+:[^:\n]{1,60}:[ \t]++\S[^\n]*+(?:\n(?![ \t]*+:)[^\n]++)*+", re.MULTILINE)
 # Nothing ends with these words, not even what ends without a full stop.
@@ -102,7 +76,6 @@ _ONLY_INTRODUCES = re.compile(
     r"|was|were|by|with|of|as|for|to|in|on|either|use|run|type|enter|steps?|examples?|commands?|output|error|code|contents?|ways?|things?)\W*$",
     re.IGNORECASE,
 )
-_MIN_FIELDS = 3
 _SAYS_WHAT = re.compile(r"(?:description|purpose|summary|synopsis):", re.IGNORECASE)
 _PAIR = 2
 _OF_WRITERS = re.compile(r"(?:author|creator|writer|by|editor)s?:", re.IGNORECASE)
@@ -272,27 +245,7 @@ class _Reader:
         # The titles of the sections of a PDF, which only the passages tell from other lines.
         titles = (each.section_heading for each in run if each.section_heading != each.title)
         self._titles = {tuple(words(title)) for title in titles} if passage.markup is Markup.NONE else set()
-        if passage.markup is Markup.MARKDOWN:
-            content = read_markdown(content)
-        if passage.markup is Markup.NONE:
-            content = _LINE.sub(_without_entry_of_contents, content)
-        if passage.markup is Markup.RST:
-            content, self.items = read_rst(content)
-        else:
-            marked = _FIRST_LINE.sub(self._with_title_marked, _WIKI_HEADING.sub(_as_markdown, content))
-            if passage.markup is Markup.NONE:
-                marked = _with_bars(marked)
-            self.items = _with_fields(content, split_sentences(marked, passage.content))
-            self.items = _with_taglines(content, self.items)
-            if passage.markup is Markup.NONE:
-                items = _along_lines(content, self.items)
-                self.items = [
-                    replace(each, kind=BlockKind.HEADING)
-                    if each.begins_block and _is_title(content[each.start : each.end], self._titles)
-                    else each
-                    for each in items
-                ]
-        self.items = _with_questions(content, self.items)
+        content, self.items = read_items(passage, self._titles)
         self._is_record = passage.source_uri.startswith(SOURCE_PREFIX)
         if self._is_record:
             # What the assistant said, as a summary has it, is no source for what it says.
@@ -372,10 +325,6 @@ class _Reader:
         if held is not None:
             yield held
 
-    def _with_title_marked(self, line: re.Match[str]) -> str:
-        """Return the first line of a paragraph with the mark of a heading, as long as before, if it is a title."""
-        return f"# {line[0][2:]}" if _is_title(line[0], self._titles) else line[0]
-
     def _before_code(self, index: int) -> Sentence | None:
         """Return the sentence that code at an index ends: "To leave, the command is", and below it `quit`."""
         if index == len(self.items) or self.items[index].kind is not BlockKind.CODE:
@@ -389,8 +338,8 @@ class _Reader:
         lines = self._source(item).splitlines()
         heading = " ".join(filter(_WORD.search, lines)).strip()
         # The title of a page in a dump names its subject only, not what its first section is about.
-        is_title = _PAGE_TITLE.match(heading) is not None
-        heading = "" if is_title else _ASKED.sub("", heading.strip("#= "), count=1)
+        is_page = _PAGE_TITLE.match(heading) is not None
+        heading = "" if is_page else ASKED.sub("", heading.strip("#= "), count=1)
         is_markdown = self.passage.markup is Markup.MARKDOWN
         self._heading = heading_text(heading) if is_markdown else plain_text(heading, self.passage.markup)
         numbers = _HEADING_NUMBER if self.passage.markup is Markup.NONE else _SECTION_NUMBER
@@ -399,7 +348,7 @@ class _Reader:
         if self._title and self._heading.endswith(":"):
             # "Job summary:" has its place below the title of the job.
             self._heading = f"{self._title}: {self._heading[:-1]}"
-        elif _is_title(heading, self._titles):
+        elif is_title(heading, self._titles):
             self._title = self._heading
         # The title without the lines above and below it.
         title = next(filter(_WORD.search, lines), "")
@@ -478,21 +427,21 @@ class _Reader:
     def _repeats_title(self, item: Sentence) -> bool:
         """Tell whether a line of a PDF says little but the title of its section: "Job title: Manager of Sales"."""
         said, title = words(self._source(item)), words(self._title)
-        is_line = item.begins_block and item.ends_block and len(said) <= len(title) + _NUMBER_WORDS
+        is_line = item.begins_block and item.ends_block and len(said) <= len(title) + NUMBER_WORDS
         return bool(title) and is_line and set(title) <= set(said)
 
     def _fields(self, item: Sentence) -> Iterator[Excerpt]:
         """Yield the fields that a paragraph consists of: of the head of a document, of a list of them, or one alone."""
         kind, end = BlockKind.LIST_ITEM, item.end
-        fields = [each.span() for each in _FIELD.finditer(self._content, item.start, end)]
+        fields = [each.span() for each in FIELD.finditer(self._content, item.start, end)]
         is_rst = self.passage.markup is Markup.RST
         listed = [each.span() for each in _RST_FIELD.finditer(self._content, item.start, end)] if is_rst else []
         if len(listed) > max(1, len(fields)):
             for first, last in listed:
                 yield Excerpt(self.passage, kind, first, last, self._plain(first + 1, last), self._heading)
-        elif len(fields) >= _MIN_FIELDS and self._is_repeated(fields[0]):
+        elif len(fields) >= MIN_FIELDS and self._is_repeated(fields[0]):
             yield from record_excerpts(self.passage, item.start, end)
-        elif len(fields) >= _MIN_FIELDS:
+        elif len(fields) >= MIN_FIELDS:
             # What the first two say is what the others are about: "PEP: 8", "Title: Style Guide".
             about = " ".join(self._plain(*each) for each in fields[:2])
             for each in fields:
@@ -710,7 +659,7 @@ class _Reader:
 
     def _is_rule(self, line: tuple[int, int]) -> bool:
         """Tell whether a line of a table is the rule below its header."""
-        rule = _RULE if self.passage.markup is Markup.NONE else TABLE_RULE
+        rule = RULE if self.passage.markup is Markup.NONE else TABLE_RULE
         return rule.fullmatch(self._content[slice(*line)]) is not None
 
     def _field_in_row(self, start: int, end: int, cells: Sequence[str]) -> Excerpt:
@@ -736,131 +685,6 @@ class _Reader:
             is_long = item.kind is BlockKind.PROSE and len(words(said)) >= _SPEAKING_WORDS
             return is_long or not item.begins_block or _UNFINISHED.search(said) is not None
         return said[-1] in ",;("
-
-
-def _with_fields(content: str, items: Sequence[Sentence]) -> list[Sentence]:
-    """Return the sentences with fields that blank lines separate as one item, as the head of a document is otherwise.
-
-    Books of Project Gutenberg begin so: `Title: Emma`, and two lines below it `Author: Jane Austen`.
-    """
-    merged: list[Sentence] = []
-    run: list[Sentence] = []
-    for item in (*items, None):
-        field = item and item.begins_block and item.ends_block and _FIELD.match(content, item.start, item.end)
-        if item is not None and item.kind is BlockKind.PROSE and field and field.end() == item.end:
-            run.append(item)
-            continue
-        merged += run if len(run) < _MIN_FIELDS else [replace(run[0], end=run[-1].end)]
-        merged += [] if item is None else [item]
-        run = []
-    return merged
-
-
-def _with_questions(content: str, items: Sequence[Sentence]) -> list[Sentence]:
-    """Return the sentences with questions such as "Q: May I?" as headings, and the answers without their "A:"."""
-    asked: list[Sentence] = []
-    for item in items:
-        is_question = item.kind is BlockKind.PROSE and item.begins_block and _ASKED.match(content, item.start, item.end)
-        reply = _REPLIED.match(content, item.start, item.end) if asked and asked[-1].kind is BlockKind.HEADING else None
-        if is_question and content[item.start : item.end].endswith(QUESTION_MARKS):
-            asked.append(replace(item, kind=BlockKind.HEADING))
-        elif reply is not None and reply.end() < item.end:
-            asked.append(replace(item, start=reply.end(), begins_block=True))
-        else:
-            asked.append(item)
-    return asked
-
-
-def _with_taglines(content: str, items: Sequence[Sentence]) -> list[Sentence]:
-    """Return the sentences with headings that say what the one right above is: "The fast library for HTML."."""
-    shown = list(items[:1])
-    for before, item in pairwise(items):
-        tagline = _TAGLINE.fullmatch(content, item.start, item.end) if item.kind is BlockKind.HEADING else None
-        is_told = before.kind is BlockKind.HEADING and tagline and len(words(tagline["text"])) >= LABEL_WORDS
-        shown.append(replace(item, kind=BlockKind.PROSE, start=tagline.start("text")) if is_told and tagline else item)
-    return shown
-
-
-def _as_markdown(heading: re.Match[str]) -> str:
-    """Return the heading of a wiki as one of Markdown, with its title in the same place."""
-    before = heading.start("title") - heading.start()
-    return f"{'#'.ljust(before)}{heading['title']}".ljust(len(heading[0]))
-
-
-def _without_entry_of_contents(line: re.Match[str]) -> str:
-    is_entry = _LEADERS.search(line[0]) is not None and _TO_A_PAGE.search(line[0].rstrip()) is not None
-    return " " * len(line[0]) if is_entry else line[0]
-
-
-def _along_lines(content: str, items: Sequence[Sentence]) -> list[Sentence]:
-    """Return the sentences of a text that is set in lines, cut where a line is left before it is full.
-
-    Nothing else shows in the text of a PDF where a heading, an item of a list or a paragraph ends. A short line without
-    a full stop is a heading, and what follows the last line of an item is no part of it.
-    """
-    lengths = sorted((len(line.rstrip()) for line in content.splitlines() if line[:1] != "|"), reverse=True)
-    # Rows of tables and a title over two columns are wider than the text.
-    width = lengths[max(min(_WIDER_LINES, len(lengths) // 4), len(lengths) // 10)] if lengths else 0
-    laid_out: list[Sentence] = []
-    in_item = False
-    for item in items:
-        is_head = len(_FIELD.findall(content, item.start, item.end)) >= _MIN_FIELDS
-        if is_head or item.kind not in {BlockKind.PROSE, BlockKind.LIST_ITEM}:
-            laid_out.append(item)
-            continue
-        in_item = item.kind is BlockKind.LIST_ITEM and (
-            item.begins_block or (in_item and not _is_left(content, laid_out[-1].end, width))
-        )
-        start = item.start
-        while (end := content.find("\n", start, item.end)) != -1:
-            following = content[end : item.end].lstrip()
-            line_start = content.rfind("\n", 0, end) + 1
-            opens = following[:1].isupper() or following[:1] in _OPENS_LINE
-            if _is_left(content, end, width) and opens and content[start:end].strip():
-                text = content[start:end].rstrip()
-                is_heading = not in_item and line_start <= start and len(words(text)) <= _HEADING_WORDS
-                kind = BlockKind.HEADING if is_heading else BlockKind.LIST_ITEM if in_item else BlockKind.PROSE
-                begins = item.begins_block if start == item.start else True
-                laid_out.append(Sentence(kind, start, start + len(text), begins, ends_block=True))
-                start = item.end - len(following)
-                in_item = False
-            else:
-                break
-        kind = BlockKind.LIST_ITEM if in_item else BlockKind.PROSE
-        begins = item.begins_block if start == item.start else True
-        laid_out.append(Sentence(kind, start, item.end, begins, item.ends_block))
-    return laid_out
-
-
-def _with_bars(text: str) -> str:
-    """Return a text whose lines in columns begin with a bar, which makes a table of Markdown of them."""
-    lines = text.splitlines(keepends=True)
-    rows: list[int] = []
-    for place, line in enumerate([*lines, ""]):
-        is_rule = len(rows) == 1 and _RULE.fullmatch(line.rstrip()) is not None
-        # Cells of a row that fill their columns are nearer to each other.
-        if is_rule or len(GAP.findall(line.strip())) >= (1 if rows else _LEAST_GAPS):
-            rows.append(place)
-            continue
-        if len(rows) >= _LEAST_ROWS:
-            lines[rows[0] : place] = (f"|{each[1:]}" for each in lines[rows[0] : place])
-        rows = []
-    return "".join(lines)
-
-
-def _is_title(text: str, titles: Collection[tuple[str, ...]]) -> bool:
-    """Tell whether a text is one of the titles, maybe behind a number or label."""
-    said = tuple(words(text))
-    return not ends_sentence(text) and any(
-        said[-len(title) :] == title and len(said) <= len(title) + _NUMBER_WORDS for title in titles
-    )
-
-
-def _is_left(content: str, end: int, width: int) -> bool:
-    """Tell whether the line that holds the end of a text ends with it, with room for several words more."""
-    start = content.rfind("\n", 0, end) + 1
-    line = content[start:].partition("\n")[0].rstrip()
-    return end >= start + len(line) and len(line) < _FULL_LINE * width
 
 
 def _is_statement(text: str) -> bool:
