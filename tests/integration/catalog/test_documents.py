@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 import numpy as np
 import pytest
@@ -553,24 +554,61 @@ def test_a_deletion_is_complete_with_its_last_step_and_forgotten_a_day_later(
     note(begun)  # of what was searched before the second step
     (waiting,) = deletions.incomplete(TENANT, 10)
     assert (waiting.deletion_id, waiting.documents) == ("steps", 2)
+    of_store = {each.store: (each.total, each.left) for each in waiting.stores}
+    assert (of_store["texts"], of_store["vectors"]) == ((2, 0), (2, 2))
     last = step(is_last=True)
+    assert deletions.ready_now(TENANT, last.deletion_id) is None  # what the earlier steps queued is not done
     # Later tasks do not count, unless an engine collection that was replaced meanwhile is still to be dropped.
     replaced = catalog.database.write(lambda connection: queue_drop(connection, TENANT, docs.engine_name))
-    catalog.outbox.done([each.id for each in catalog.outbox.pending(10) if each.id != replaced])
+    earlier = [each.id for each in catalog.outbox.pending(10) if each.id != replaced]
+    later, _ = catalog.put(docs, make_draft("three", source="three"))
+    catalog.documents.delete(TENANT, "docs", later.document_id)
+    catalog.outbox.done(earlier)
     assert (deletions.ready_now(TENANT, last.deletion_id), deletions.ready()) == (None, [])
     catalog.outbox.done([replaced])
     assert deletions.ready_now(TENANT, last.deletion_id) is not None
+    (found,) = deletions.ready_of_engine(docs.engine_name)
+    assert sorted(found.traces.document_ids) == sorted([first, second])
     assert [each.engine_name for each in deletions.ready()] == [docs.engine_name]
+    deletions.forget(TENANT, deletions.incomplete(TENANT, 10)[-1].deletion_id)
     catalog.clock.advance(days=2)
     assert deletions.sweep() == 0
     note(last)
-    found = deletions.find(TENANT, last.deletion_id)
-    assert found is not None
-    assert found.complete_time == catalog.clock.now()
+    completed = deletions.find(TENANT, last.deletion_id)
+    assert completed is not None
+    assert completed.complete_time == catalog.clock.now()
     with catalog.database.read() as connection:
         assert connection.execute(select(deletions_table.c.traces)).scalars().all() == [b""]
+    fresh, _ = catalog.put(docs, make_draft("four", source="four"))
+    recent = catalog.documents.delete(TENANT, "docs", fresh.document_id).deletion
+    note(recent)
     assert deletions.sweep() == 1
     assert deletions.find(TENANT, last.deletion_id) is None
+    assert deletions.find(TENANT, recent.deletion_id) is not None
+
+
+@pytest.mark.parametrize("reverse", [False, True], ids=["one first", "other first"])
+def test_a_deletion_waits_for_the_engine_collections_before_and_after_a_move(
+    catalog: Catalog, docs: Collection, *, reverse: bool
+) -> None:
+    first, second = (catalog.put(docs, make_draft(name, source=name))[0].document_id for name in ("one", "two"))
+    deletions = Deletions(catalog.database)
+    delete = partial(catalog.documents.delete_all, docs, permanent=True, unfinished_id="steps")
+    delete([first], is_last=False)
+    catalog.database.write(lambda connection: connection.execute(update(collections).values(engine_name="moved")))
+    last = delete([second]).deletion
+    catalog.database.write(lambda connection: queue_drop(connection, TENANT, docs.engine_name))
+    names = ["moved", docs.engine_name]
+    done_first, left = (
+        [each.id for each in catalog.outbox.pending(10, name)] for name in sorted(names, reverse=reverse)
+    )
+    catalog.outbox.done(done_first)
+    assert left != []
+    assert deletions.ready_now(TENANT, last.deletion_id) is None
+    catalog.outbox.done(left)
+    ready = deletions.ready_now(TENANT, last.deletion_id)
+    assert ready is not None
+    assert ready[0] == "moved"
 
 
 def test_a_vocabulary_has_values_of_up_to_200_characters(catalog: Catalog, docs: Collection) -> None:

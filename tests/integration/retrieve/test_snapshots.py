@@ -114,11 +114,12 @@ def test_readers_of_now_rank_as_if_nothing_were_kept(keeping: Library, mode: int
     assert {hit.chunk.generation for hit in response.results} == {2}
 
 
-def test_a_deletion_ends_every_earlier_snapshot(keeping: Library) -> None:
+@pytest.mark.parametrize("permanent", [True, False])
+def test_a_deletion_ends_every_earlier_snapshot(keeping: Library, *, permanent: bool) -> None:
     keeping.put("a.txt", ["alpha one"])
     gone = keeping.put("b.txt", ["alpha secret"])
     before = keeping.retrieve("alpha", collection="kept").snapshot
-    keeping.documents.delete(DEFAULT_TENANT, "kept", gone.document_id)
+    keeping.documents.delete(DEFAULT_TENANT, "kept", gone.document_id, permanent=permanent)
     with pytest.raises(SnapshotExpiredError) as caught:
         keeping.retrieve("alpha", collection="kept", snapshot=before)
     oldest = int(caught.value.metadata["oldest"])
