@@ -215,9 +215,34 @@ def test_a_generation_does_not_bring_back_a_source_that_was_deleted_meanwhile(
     catalog.documents.add_alias(TENANT, "docs", document.document_id, "b.md")
     second = catalog.begin(docs, make_draft("two", source="a.md", document_id=document.document_id, expected=1))
     catalog.documents.drop_source(TENANT, "docs", "a.md", permanent=True)
-    with pytest.raises(DocumentChangedError):
-        catalog.documents.publish(second)
+    late = catalog.begin(docs, make_draft("late", source="a.md", document_id=document.document_id, expected=1))
+    for pending in (second, late):
+        with pytest.raises(DocumentChangedError):
+            catalog.documents.publish(pending)
     assert catalog.documents.find_by_source(TENANT, "docs", "a.md") is None
+
+
+def test_an_id_of_a_softly_deleted_document_is_not_given_to_another_source(catalog: Catalog, docs: Collection) -> None:
+    catalog.put(docs, make_draft("one", source="a.md", document_id="doc-1"))
+    catalog.documents.delete(TENANT, "docs", "doc-1", permanent=False)
+    with pytest.raises(AlreadyExistsError, match="can be restored"):
+        catalog.begin(docs, make_draft("two", source="b.md", document_id="doc-1"))
+
+
+def test_a_late_version_is_refused_as_such_also_where_the_document_was_not_known(
+    catalog: Catalog, docs: Collection
+) -> None:
+    catalog.put(docs, replace(make_draft("new", document_id="doc-1"), source_version=5))
+    with pytest.raises(StaleSourceVersionError):
+        catalog.begin(docs, replace(make_draft("old", document_id="doc-1"), source_version=3))
+
+
+def test_a_version_that_became_late_while_it_was_written_is_refused(catalog: Catalog, docs: Collection) -> None:
+    document, _ = catalog.put(docs, make_draft("one", document_id="doc-1"))
+    late = catalog.begin(docs, replace(make_draft("two", document_id="doc-1", expected=1), source_version=3))
+    catalog.documents.raise_source_version(document, TENANT, 5)
+    with pytest.raises(StaleSourceVersionError):
+        catalog.documents.publish(late)
 
 
 def test_an_id_of_a_generation_that_was_never_published_is_free_for_another_source(
@@ -253,8 +278,9 @@ def test_the_same_source_may_stand_in_two_collections(catalog: Catalog, docs: Co
     catalog.put(other, make_draft("one"))
     document = catalog.documents.find_by_source(TENANT, "docs", "a.md")
     assert document is not None
-    with pytest.raises(AlreadyExistsError):
-        catalog.begin(other, make_draft("x", source="b", document_id=document.document_id))
+    for source in ("b", "a.md"):
+        with pytest.raises(AlreadyExistsError):
+            catalog.begin(other, make_draft("x", source=source, document_id=document.document_id))
 
 
 def test_an_abandoned_generation_leaves_nothing_but_its_points_to_delete(catalog: Catalog, docs: Collection) -> None:
@@ -325,6 +351,10 @@ def test_a_tenant_stores_no_more_documents_than_the_caller_may_make_it(
     catalog.put(other, make_draft("three", source="c.md"))  # of another tenant
     changed = replace(make_draft("1", source="a.md", expected=1), document_id=first.document_id)
     assert catalog.put(docs, changed)[0].generation == 2  # no further document
+    limited(documents=1)
+    changed = replace(make_draft("2", source="a.md", expected=2), document_id=first.document_id)
+    assert catalog.put(docs, changed)[0].generation == 3  # though there are more than may be made now
+    limited(documents=2)
     catalog.documents.delete(TENANT, "docs", first.document_id, permanent=False)
     with pytest.raises(QuotaExceededError):
         catalog.put(docs, make_draft("three", source="c.md"))
@@ -464,6 +494,49 @@ def test_a_document_is_not_restored_to_an_index_that_was_replaced_meanwhile(cata
     with pytest.raises(IndexMovedError):
         restorations.finish(restoration)
     assert _states(catalog) == {1: "DELETED"}
+
+
+def test_a_document_that_was_deleted_for_good_meanwhile_is_not_restored_with_others(
+    catalog: Catalog, docs: Collection
+) -> None:
+    first, second = (catalog.put(docs, make_draft(name, source=name))[0].document_id for name in ("one", "two"))
+    for document_id in (first, second):
+        catalog.documents.delete(TENANT, "docs", document_id, permanent=False)
+    restorations = Restorations(catalog.database)
+    restoration = restorations.begin(TENANT, "docs", [first, second])
+    assert restoration is not None
+    catalog.documents.delete(TENANT, "docs", second)
+    with pytest.raises(DocumentNotFoundError, match=second):
+        restorations.finish(restoration)
+    assert _states(catalog) == {1: "DELETED"}
+
+
+def test_points_are_restored_of_those_chunks_that_had_some(catalog: Catalog, docs: Collection) -> None:
+    draft = make_draft("one", "two")
+    document, pending = catalog.put(
+        docs, replace(draft, chunks=[replace(draft.chunks[0], indexed=False), draft.chunks[1]])
+    )
+    catalog.documents.delete(TENANT, "docs", document.document_id, permanent=False)
+    restorations = Restorations(catalog.database)
+    restoration = restorations.begin(TENANT, "docs", [document.document_id])
+    assert restoration is not None
+    assert [each.chunk_number for each in restorations.chunks(restoration, -1, 10)] == [pending.numbers[1]]
+
+
+def test_of_a_document_that_is_written_anew_while_it_is_deleted_for_good_nothing_is_left(
+    catalog: Catalog, docs: Collection
+) -> None:
+    fields = DocumentFields(
+        tags=("secret",), record={"type": "memory", "scope": "global", "timestamp": "2026-01-01T00:00:00Z"}
+    )
+    draft = replace(make_draft("one", document_id="doc-1", fields=fields), source_version=5)
+    catalog.put(docs, draft)
+    catalog.begin(docs, make_draft("two", document_id="doc-1", expected=1))
+    catalog.documents.delete(TENANT, "docs", "doc-1")
+    with catalog.database.read() as connection:
+        assert connection.exec_driver_sql("SELECT count(*) FROM document_tags").scalar_one() == 0
+        assert connection.exec_driver_sql("SELECT count(*) FROM records").scalar_one() == 0
+    catalog.put(docs, replace(make_draft("three", document_id="doc-1"), source_version=1))
 
 
 def test_readers_of_the_past_find_what_was_live_and_never_what_had_been_deleted(catalog: Catalog) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from groundwire.api.common.v1 import search_mode_pb2
+from groundwire.catalog.deletions import Restorations
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.document import Document, DocumentFields
 from groundwire.kernel.errors import InvalidRequestError, SnapshotExpiredError
@@ -125,6 +126,19 @@ def test_a_deletion_ends_every_earlier_snapshot(keeping: Library, *, permanent: 
     oldest = int(caught.value.metadata["oldest"])
     assert caught.value.metadata["snapshot"] == str(before)
     assert contents(keeping.retrieve("alpha", collection="kept", snapshot=oldest)) == ["alpha one"]
+
+
+def test_a_document_that_was_restored_is_not_seen_in_between(keeping: Library) -> None:
+    keeping.put("a.txt", ["alpha one"])
+    hidden = keeping.put("b.txt", ["alpha two"])
+    keeping.documents.delete(DEFAULT_TENANT, "kept", hidden.document_id, permanent=False)
+    between = keeping.retrieve("alpha", collection="kept").snapshot
+    restorations = Restorations(keeping.database)
+    restoration = restorations.begin(DEFAULT_TENANT, "kept", [hidden.document_id])
+    assert restoration is not None
+    restorations.finish(restoration)
+    assert contents(keeping.retrieve("alpha", collection="kept", snapshot=between)) == ["alpha one"]
+    assert len(contents(keeping.retrieve("alpha", collection="kept"))) == 2
 
 
 def test_deleting_a_document_removes_its_kept_generations_too(keeping: Library) -> None:
