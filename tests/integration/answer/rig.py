@@ -81,8 +81,8 @@ class Rig:
         request = pb.AskStreamRequest(ask=make_ask(question, **fields))
         return [message.event async for message in self.stub.AskStream(request)]
 
-    async def session(self, **fields: Any) -> str:
-        response = await self.stub.CreateSession(pb.CreateSessionRequest(collection="docs", **fields))
+    async def session(self, collection: str = "docs", **fields: Any) -> str:
+        response = await self.stub.CreateSession(pb.CreateSessionRequest(collection=collection, **fields))
         session_id: str = response.session.session_id
         return session_id
 

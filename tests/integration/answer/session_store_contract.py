@@ -292,7 +292,7 @@ class SessionStoreContract:
 
     async def test_a_call_is_remembered_with_its_effect(self, store: SessionStore, clock: SettableClock) -> None:
         key = RequestKey(str(uuid.uuid4()), "EndSession", "body")
-        made = await self._create(store, clock)
+        made, other = await self._create(store, clock), await self._create(store, clock)
         assert await store.answered(TENANT, key) is None
         receipt = Receipt[Session](key, lambda session: session.state.value.encode())
         await store.end(TENANT, made.session_id, receipt)
@@ -302,8 +302,13 @@ class SessionStoreContract:
             await store.answered(TENANT, replace(key, body_digest="another"))
         with pytest.raises(ConflictError):
             await store.end(TENANT, made.session_id, receipt)
-        clock.advance(hours=25)
+        clock.advance(hours=23, minutes=59)
+        assert await store.answered(TENANT, key) == b"ENDED"
+        clock.advance(minutes=2)
         assert await store.answered(TENANT, key) is None
+        # The id may be used again.
+        await store.end(TENANT, other.session_id, receipt)
+        assert await store.answered(TENANT, key) == b"ENDED"
 
     async def test_what_is_remembered_of_a_session_goes_with_it(
         self, store: SessionStore, clock: SettableClock
@@ -380,12 +385,15 @@ class SessionStoreContract:
         assert (session.head, session.message_count) == ("e1-a", 4)
         times = [message.time for message in session.messages]
         assert times == sorted(times)
-        listed = [each.message.message_id for each in await store.messages(TENANT, made.session_id, 0, 9)]
-        assert listed == ["e0-q", "better-a", "e1-q", "e1-a"]
+        listed = await store.messages(TENANT, made.session_id, 0, 9)
+        assert [each.message.message_id for each in listed] == ["e0-q", "better-a", "e1-q", "e1-a"]
+        assert [each.message.time for each in listed] == times
         await store.reply(
             TENANT, made.session_id, replace(first, message_id="last-a", related_message_id="e1-q"), "e1-a"
         )
         assert (await store.get(TENANT, made.session_id)).head == "last-a"
+        kept = await store.answers(TENANT, AnswerFilter(), None, 9)
+        assert {each.reply.message_id for each in kept} == {"better-a", "last-a"}
 
     async def test_an_answer_is_stored_whatever_became_of_the_session(
         self, store: SessionStore, clock: SettableClock

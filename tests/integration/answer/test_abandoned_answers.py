@@ -13,7 +13,13 @@ from groundwire.api.answer.v1 import answer_pb2, session_pb2
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.common.v1 import role_pb2
 from groundwire.catalog.sessions import NewMessage, Sessions
-from groundwire.kernel.errors import ChunkNotFoundError, InternalError, InvalidRequestError, SessionExpiredError
+from groundwire.kernel.errors import (
+    ChunkNotFoundError,
+    InternalError,
+    InvalidRequestError,
+    NotFoundError,
+    SessionExpiredError,
+)
 from groundwire.kernel.identifiers import DEFAULT_TENANT
 from groundwire.kernel.session import Role
 from tests.integration.answer.conftest import MakeRig
@@ -103,6 +109,8 @@ async def test_a_question_is_kept_before_anything_is_written(rig: Rig, generator
     await generator.is_waiting.wait()
     (question,) = await rig.messages(session)
     assert (question.role, question.content) == (role_pb2.ROLE_USER, _QUESTION)
+    with pytest.raises(NotFoundError, match="answer"):
+        await rig.stub.GetAnswer(pb.GetAnswerRequest(session_id=session, answer_id=question.message_id))
     generator.goes_on.set()
     answer = await asking
     assert [message.message_id for message in await rig.messages(session)][1] == answer.message_id

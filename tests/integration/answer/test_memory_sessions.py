@@ -12,7 +12,7 @@ from groundwire.answer.sessions import SessionStore
 from groundwire.answer.settings import AnswerSettings, SessionStoreName
 from groundwire.api.answer.v1 import answer_pb2
 from groundwire.api.common.v1 import hit_pb2
-from groundwire.kernel.errors import SessionNotFoundError
+from groundwire.kernel.errors import PreconditionError, SessionNotFoundError
 from groundwire.kernel.session import AnswerFilter
 from tests.integration.answer.rig import FOXES, Rig, SettableClock
 from tests.integration.answer.session_store_contract import DOCS, TENANT, SessionStoreContract
@@ -60,6 +60,12 @@ async def test_a_session_that_may_be_idle_for_days_is_kept_for_as_long() -> None
     clock.advance(days=2)
     await contract._create(store, clock)  # which forgets those that were closed long ago
     assert not (await store.get(TENANT, made.session_id)).is_closed
+
+
+async def test_a_conversation_is_not_kept_in_memory() -> None:
+    contract, clock = SessionStoreContract(), SettableClock()
+    with pytest.raises(PreconditionError, match="cannot be recorded"):
+        await contract._create(MemorySessions(clock, none_gone), clock, replace(DOCS, conversation_id="conv-1"))
 
 
 async def test_another_process_does_not_know_them() -> None:

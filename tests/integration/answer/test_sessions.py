@@ -13,6 +13,7 @@ from groundwire.answer.settings import AnswerSettings, SessionStoreName
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.answer.v1 import session_pb2
 from groundwire.api.common.v1 import role_pb2
+from groundwire.kernel.collection import ProfileName
 from groundwire.kernel.errors import (
     AlreadyExistsError,
     CollectionNotFoundError,
@@ -332,14 +333,15 @@ async def test_sessions_are_deleted_with_their_messages(rig: Rig) -> None:
 
 
 async def test_all_sessions_of_a_user_are_deleted_and_nobody_is_not_everybody(rig: Rig) -> None:
-    for user_id in ("ann", "bob", "ann", ""):
-        await rig.session(user_id=user_id)
+    rig.library.create("book", profile=ProfileName.BOOK)  # whose sessions are kept in memory
+    for user_id, collection in (("ann", "docs"), ("bob", "docs"), ("ann", "book"), ("", "book")):
+        await rig.session(collection, user_id=user_id)
     with pytest.raises(InvalidRequestError) as caught:
         await rig.stub.DeleteSessions(pb.DeleteSessionsRequest())
     assert [violation.field for violation in caught.value.violations] == ["user_id"]
-    for count in (2, 0):
-        response = await rig.stub.DeleteSessions(pb.DeleteSessionsRequest(user_id="ann"))
-        assert response.deleted_session_count == count
+    request = pb.DeleteSessionsRequest(user_id="ann", request_id=str(uuid.uuid4()))
+    for repeated, count in ((request, 2), (request, 2), (pb.DeleteSessionsRequest(user_id="ann"), 0)):
+        assert (await rig.stub.DeleteSessions(repeated)).deleted_session_count == count
     left = await rig.stub.ListSessions(pb.ListSessionsRequest())
     assert sorted(session.user_id for session in left.sessions) == ["", "bob"]
 
@@ -455,10 +457,11 @@ async def test_unknown_and_malformed_sessions(rig: Rig) -> None:
 
 
 async def test_sessions_are_listed_by_activity_in_pages(rig: Rig) -> None:
+    rig.library.create("book", profile=ProfileName.BOOK)  # whose sessions are kept in memory
     made = []
-    for _ in range(5):
+    for number in range(5):
         rig.clock.advance(seconds=1)
-        made.append(await rig.session())
+        made.append(await rig.session(collection="book" if number % 2 else "docs"))
     rig.clock.advance(seconds=1)
     await rig.ask(_QUESTION, session_id=made[0])
     listed, token = [], ""

@@ -57,6 +57,17 @@ async def test_a_citation_of_an_answer_verifies(rig: Rig) -> None:
     assert found.current_span == citation.span
 
 
+async def test_a_quote_that_stands_twice_is_where_its_citation_says(rig: Rig) -> None:
+    quote = "Grey wolves eat large deer."
+    document = rig.library.put("twice.txt", [f"{quote} {quote}"])
+    for start in (0, 28):
+        claimed = citation_pb2.Citation(document_id=document.document_id, generation=1, quote=quote)
+        claimed.span.start, claimed.span.end = start, start + len(quote)
+        [found] = (await _verify(rig, claimed)).verifications
+        assert found.verdict == citation_pb2.CITATION_VERDICT_EXACT
+        assert (found.current_span.start, found.live_span.start) == (start, start)
+
+
 async def test_a_citation_needs_no_more_than_document_generation_quote_and_span(rig: Rig) -> None:
     whole = await _cited(rig)
     bare = citation_pb2.Citation(document_id=whole.document_id, generation=1, quote=whole.quote, span=whole.span)
@@ -103,8 +114,9 @@ async def test_the_chunk_that_is_named_must_hold_the_whole_quote(rig: Rig) -> No
     start, whole = citation.span.start, "\n".join(texts)
     assert whole[start : citation.span.end] == texts[1]
     assert (await _verify(rig, citation)).all_verified, "a quote may be all of its chunk"
-    for number in (0, 2):
-        named = f"{document.document_id}#chunk_{number:03d}"
+    other = rig.library.put("same.txt", texts)
+    for document_id, number in ((document.document_id, 0), (document.document_id, 2), (other.document_id, 1)):
+        named = f"{document_id}#chunk_{number:03d}"
         [found] = (await _verify(rig, _changed(citation, chunk_id=named, chunk_number=0))).verifications
         assert _FAILURE(found.failure) == "VERIFICATION_FAILURE_CHUNK_MISMATCH"
     [found] = (await _verify(rig, _changed(citation, chunk_id="", chunk_number=2**40))).verifications
@@ -166,6 +178,19 @@ async def test_a_forged_citation_says_where_its_quote_really_stands(rig: Rig) ->
     assert found.live_span.start == 26
     [gone] = (await _verify(rig, _changed(citation, quote="Nobody wrote this."))).verifications
     assert (gone.quote_state, gone.HasField("live_span")) == (citation_pb2.QUOTE_STATE_GONE, False)
+
+
+async def test_a_quote_that_never_stood_where_its_citation_says_is_looked_for_near_by(rig: Rig) -> None:
+    quote, filler = "deer sleep.", " Nothing else is known." * 20
+    text = f"At noon {quote}{filler} At noon wolves sing. At dawn {quote}"
+    document = rig.library.put("noon.txt", [text])
+    claimed = citation_pb2.Citation(document_id=document.document_id, generation=1, quote=quote)
+    claimed.span.start = text.index("wolves")
+    claimed.span.end = claimed.span.start + len(quote)
+    [found] = (await _verify(rig, claimed)).verifications
+    assert _FAILURE(found.failure) == "VERIFICATION_FAILURE_TEXT_DIFFERS"
+    # What stands around the cited place says nothing about the quote.
+    assert found.live_span.start == text.rindex(quote)
 
 
 async def test_citations_of_a_deleted_document_fail(rig: Rig) -> None:

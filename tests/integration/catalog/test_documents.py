@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 import numpy as np
 import pytest
@@ -214,9 +215,34 @@ def test_a_generation_does_not_bring_back_a_source_that_was_deleted_meanwhile(
     catalog.documents.add_alias(TENANT, "docs", document.document_id, "b.md")
     second = catalog.begin(docs, make_draft("two", source="a.md", document_id=document.document_id, expected=1))
     catalog.documents.drop_source(TENANT, "docs", "a.md", permanent=True)
-    with pytest.raises(DocumentChangedError):
-        catalog.documents.publish(second)
+    late = catalog.begin(docs, make_draft("late", source="a.md", document_id=document.document_id, expected=1))
+    for pending in (second, late):
+        with pytest.raises(DocumentChangedError):
+            catalog.documents.publish(pending)
     assert catalog.documents.find_by_source(TENANT, "docs", "a.md") is None
+
+
+def test_an_id_of_a_softly_deleted_document_is_not_given_to_another_source(catalog: Catalog, docs: Collection) -> None:
+    catalog.put(docs, make_draft("one", source="a.md", document_id="doc-1"))
+    catalog.documents.delete(TENANT, "docs", "doc-1", permanent=False)
+    with pytest.raises(AlreadyExistsError, match="can be restored"):
+        catalog.begin(docs, make_draft("two", source="b.md", document_id="doc-1"))
+
+
+def test_a_late_version_is_refused_as_such_also_where_the_document_was_not_known(
+    catalog: Catalog, docs: Collection
+) -> None:
+    catalog.put(docs, replace(make_draft("new", document_id="doc-1"), source_version=5))
+    with pytest.raises(StaleSourceVersionError):
+        catalog.begin(docs, replace(make_draft("old", document_id="doc-1"), source_version=3))
+
+
+def test_a_version_that_became_late_while_it_was_written_is_refused(catalog: Catalog, docs: Collection) -> None:
+    document, _ = catalog.put(docs, make_draft("one", document_id="doc-1"))
+    late = catalog.begin(docs, replace(make_draft("two", document_id="doc-1", expected=1), source_version=3))
+    catalog.documents.raise_source_version(document, TENANT, 5)
+    with pytest.raises(StaleSourceVersionError):
+        catalog.documents.publish(late)
 
 
 def test_an_id_of_a_generation_that_was_never_published_is_free_for_another_source(
@@ -252,8 +278,9 @@ def test_the_same_source_may_stand_in_two_collections(catalog: Catalog, docs: Co
     catalog.put(other, make_draft("one"))
     document = catalog.documents.find_by_source(TENANT, "docs", "a.md")
     assert document is not None
-    with pytest.raises(AlreadyExistsError):
-        catalog.begin(other, make_draft("x", source="b", document_id=document.document_id))
+    for source in ("b", "a.md"):
+        with pytest.raises(AlreadyExistsError):
+            catalog.begin(other, make_draft("x", source=source, document_id=document.document_id))
 
 
 def test_an_abandoned_generation_leaves_nothing_but_its_points_to_delete(catalog: Catalog, docs: Collection) -> None:
@@ -324,6 +351,10 @@ def test_a_tenant_stores_no_more_documents_than_the_caller_may_make_it(
     catalog.put(other, make_draft("three", source="c.md"))  # of another tenant
     changed = replace(make_draft("1", source="a.md", expected=1), document_id=first.document_id)
     assert catalog.put(docs, changed)[0].generation == 2  # no further document
+    limited(documents=1)
+    changed = replace(make_draft("2", source="a.md", expected=2), document_id=first.document_id)
+    assert catalog.put(docs, changed)[0].generation == 3  # though there are more than may be made now
+    limited(documents=2)
     catalog.documents.delete(TENANT, "docs", first.document_id, permanent=False)
     with pytest.raises(QuotaExceededError):
         catalog.put(docs, make_draft("three", source="c.md"))
@@ -465,6 +496,49 @@ def test_a_document_is_not_restored_to_an_index_that_was_replaced_meanwhile(cata
     assert _states(catalog) == {1: "DELETED"}
 
 
+def test_a_document_that_was_deleted_for_good_meanwhile_is_not_restored_with_others(
+    catalog: Catalog, docs: Collection
+) -> None:
+    first, second = (catalog.put(docs, make_draft(name, source=name))[0].document_id for name in ("one", "two"))
+    for document_id in (first, second):
+        catalog.documents.delete(TENANT, "docs", document_id, permanent=False)
+    restorations = Restorations(catalog.database)
+    restoration = restorations.begin(TENANT, "docs", [first, second])
+    assert restoration is not None
+    catalog.documents.delete(TENANT, "docs", second)
+    with pytest.raises(DocumentNotFoundError, match=second):
+        restorations.finish(restoration)
+    assert _states(catalog) == {1: "DELETED"}
+
+
+def test_points_are_restored_of_those_chunks_that_had_some(catalog: Catalog, docs: Collection) -> None:
+    draft = make_draft("one", "two")
+    document, pending = catalog.put(
+        docs, replace(draft, chunks=[replace(draft.chunks[0], indexed=False), draft.chunks[1]])
+    )
+    catalog.documents.delete(TENANT, "docs", document.document_id, permanent=False)
+    restorations = Restorations(catalog.database)
+    restoration = restorations.begin(TENANT, "docs", [document.document_id])
+    assert restoration is not None
+    assert [each.chunk_number for each in restorations.chunks(restoration, -1, 10)] == [pending.numbers[1]]
+
+
+def test_of_a_document_that_is_written_anew_while_it_is_deleted_for_good_nothing_is_left(
+    catalog: Catalog, docs: Collection
+) -> None:
+    fields = DocumentFields(
+        tags=("secret",), record={"type": "memory", "scope": "global", "timestamp": "2026-01-01T00:00:00Z"}
+    )
+    draft = replace(make_draft("one", document_id="doc-1", fields=fields), source_version=5)
+    catalog.put(docs, draft)
+    catalog.begin(docs, make_draft("two", document_id="doc-1", expected=1))
+    catalog.documents.delete(TENANT, "docs", "doc-1")
+    with catalog.database.read() as connection:
+        assert connection.exec_driver_sql("SELECT count(*) FROM document_tags").scalar_one() == 0
+        assert connection.exec_driver_sql("SELECT count(*) FROM records").scalar_one() == 0
+    catalog.put(docs, replace(make_draft("three", document_id="doc-1"), source_version=1))
+
+
 def test_readers_of_the_past_find_what_was_live_and_never_what_had_been_deleted(catalog: Catalog) -> None:
     keeping = replace(make_collection().settings, generation_retention=timedelta(days=1))
     docs = catalog.collections.create(replace(make_collection("kept"), settings=keeping))
@@ -553,24 +627,61 @@ def test_a_deletion_is_complete_with_its_last_step_and_forgotten_a_day_later(
     note(begun)  # of what was searched before the second step
     (waiting,) = deletions.incomplete(TENANT, 10)
     assert (waiting.deletion_id, waiting.documents) == ("steps", 2)
+    of_store = {each.store: (each.total, each.left) for each in waiting.stores}
+    assert (of_store["texts"], of_store["vectors"]) == ((2, 0), (2, 2))
     last = step(is_last=True)
+    assert deletions.ready_now(TENANT, last.deletion_id) is None  # what the earlier steps queued is not done
     # Later tasks do not count, unless an engine collection that was replaced meanwhile is still to be dropped.
     replaced = catalog.database.write(lambda connection: queue_drop(connection, TENANT, docs.engine_name))
-    catalog.outbox.done([each.id for each in catalog.outbox.pending(10) if each.id != replaced])
+    earlier = [each.id for each in catalog.outbox.pending(10) if each.id != replaced]
+    later, _ = catalog.put(docs, make_draft("three", source="three"))
+    catalog.documents.delete(TENANT, "docs", later.document_id)
+    catalog.outbox.done(earlier)
     assert (deletions.ready_now(TENANT, last.deletion_id), deletions.ready()) == (None, [])
     catalog.outbox.done([replaced])
     assert deletions.ready_now(TENANT, last.deletion_id) is not None
+    (found,) = deletions.ready_of_engine(docs.engine_name)
+    assert sorted(found.traces.document_ids) == sorted([first, second])
     assert [each.engine_name for each in deletions.ready()] == [docs.engine_name]
+    deletions.forget(TENANT, deletions.incomplete(TENANT, 10)[-1].deletion_id)
     catalog.clock.advance(days=2)
     assert deletions.sweep() == 0
     note(last)
-    found = deletions.find(TENANT, last.deletion_id)
-    assert found is not None
-    assert found.complete_time == catalog.clock.now()
+    completed = deletions.find(TENANT, last.deletion_id)
+    assert completed is not None
+    assert completed.complete_time == catalog.clock.now()
     with catalog.database.read() as connection:
         assert connection.execute(select(deletions_table.c.traces)).scalars().all() == [b""]
+    fresh, _ = catalog.put(docs, make_draft("four", source="four"))
+    recent = catalog.documents.delete(TENANT, "docs", fresh.document_id).deletion
+    note(recent)
     assert deletions.sweep() == 1
     assert deletions.find(TENANT, last.deletion_id) is None
+    assert deletions.find(TENANT, recent.deletion_id) is not None
+
+
+@pytest.mark.parametrize("reverse", [False, True], ids=["one first", "other first"])
+def test_a_deletion_waits_for_the_engine_collections_before_and_after_a_move(
+    catalog: Catalog, docs: Collection, *, reverse: bool
+) -> None:
+    first, second = (catalog.put(docs, make_draft(name, source=name))[0].document_id for name in ("one", "two"))
+    deletions = Deletions(catalog.database)
+    delete = partial(catalog.documents.delete_all, docs, permanent=True, unfinished_id="steps")
+    delete([first], is_last=False)
+    catalog.database.write(lambda connection: connection.execute(update(collections).values(engine_name="moved")))
+    last = delete([second]).deletion
+    catalog.database.write(lambda connection: queue_drop(connection, TENANT, docs.engine_name))
+    names = ["moved", docs.engine_name]
+    done_first, left = (
+        [each.id for each in catalog.outbox.pending(10, name)] for name in sorted(names, reverse=reverse)
+    )
+    catalog.outbox.done(done_first)
+    assert left != []
+    assert deletions.ready_now(TENANT, last.deletion_id) is None
+    catalog.outbox.done(left)
+    ready = deletions.ready_now(TENANT, last.deletion_id)
+    assert ready is not None
+    assert ready[0] == "moved"
 
 
 def test_a_vocabulary_has_values_of_up_to_200_characters(catalog: Catalog, docs: Collection) -> None:

@@ -483,6 +483,18 @@ def test_no_repeated_call_tells_of_the_documents_of_a_deleted_collection(store: 
         store.update(document.document_id, "fields.title", title="A secret", request_id=request_id)
 
 
+def test_no_repeated_call_tells_of_a_document_that_it_found_unchanged_before_it_was_purged(store: Store) -> None:
+    document = store.ingest("a.md", "# A secret\n\nOf the tides.")
+    request = pb.IngestDocumentRequest(
+        collection="docs", source_uri="a.md", text="# A secret\n\nOf the tides.", request_id=str(uuid.uuid4())
+    )
+    for _ in range(2):
+        assert store.changes.ingest_document(request).result.document == document
+    store.delete(document.document_id)
+    with pytest.raises(DocumentNotFoundError):
+        store.changes.ingest_document(request)
+
+
 @pytest.mark.parametrize("purge", [True, False])
 def test_a_document_is_deleted_restored_and_changed_by_its_source(store: Store, purge: bool) -> None:
     gone, other = store.ingest("a.md", story(random.Random(1))), store.ingest("b.md", story(random.Random(2)))

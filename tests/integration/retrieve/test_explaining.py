@@ -135,9 +135,21 @@ def test_a_reranker_orders_what_it_reads_and_the_plan_replays(tmp_path: Path) ->
     assert response.results[0].chunk.content == "alpha chosen epsilon"
     assert len(reranker.read) == 4
     assert replay(response.explain_plan) == [hit.chunk.chunk_id for hit in response.results]
+    assert "rerank" in {stage.name for stage in response.explain_plan.stages}
     scores = [hit.relevance_score for hit in response.results]
     assert scores == sorted(scores, reverse=True)
     plain = library.retrieve("alpha beta gamma", top_k=5, min_relevance=0.0, rerank=False)
     assert plain.results[0].chunk.content == "alpha beta gamma"
     assert len(reranker.read) == 4
     library.close()
+
+
+@pytest.mark.parametrize("mode", _MODES)
+def test_a_reranker_reads_as_many_as_it_is_set_to_however_few_results_are_asked_for(
+    library: Library, mode: int
+) -> None:
+    reranker = CountingReranker()
+    _with_reranker(library, reranker, 30)
+    library.put("a.txt", [f"alpha {number}" for number in range(40)])
+    library.retrieve("alpha", mode=mode, top_k=1)
+    assert len(reranker.read) == 30

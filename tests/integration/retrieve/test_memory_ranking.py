@@ -56,7 +56,8 @@ def sources(response: pb.RetrieveResponse) -> list[str]:
 async def test_an_important_memory_comes_first_of_many_that_fit_as_well(library: Library, stub: "Stub") -> None:
     for number in range(40):
         remember(library, f"m{number}", "the deadline is in march", 5 if number == 39 else 3)
-    assert sources(await search(stub, "deadline", top_k=1)) == ["m39"]
+    for mode in (None, search_mode_pb2.SEARCH_MODE_VECTOR, search_mode_pb2.SEARCH_MODE_LEXICAL):
+        assert sources(await search(stub, "deadline", top_k=1, mode=mode)) == ["m39"]
 
 
 @pytest.mark.requirement("S0-33")

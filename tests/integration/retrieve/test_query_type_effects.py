@@ -1,5 +1,6 @@
 """What the type of a query changes in the ranking, and how the reply says so."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -75,6 +76,18 @@ async def test_words_count_more_for_facts_and_vectors_more_for_concepts(library:
     assert shares[_FACTUAL] == pytest.approx(default + FACTUAL_SHIFT)
     assert shares[_CONCEPTUAL] == pytest.approx(default + CONCEPTUAL_SHIFT)
     assert shares[_FACTUAL] < default < shares[_CONCEPTUAL]
+
+
+@pytest.mark.requirement("C19")
+async def test_the_type_of_a_query_shifts_no_weight_beyond_the_whole(library: Library, stub: "Stub") -> None:
+    for name, weight, kind in (("words", 0.0, _FACTUAL), ("vectors", 1.0, _CONCEPTUAL)):
+        of_profile = PROFILES[ProfileName.DOCUMENTS].retrieval
+        collection = library.create(name, retrieval=replace(of_profile, dense_weight=weight))
+        library.put("a.txt", [f"filler word {number}" for number in range(40)], collection=collection)
+        request = _request("filler word", kind, explain=True)
+        request.collection = name
+        plan = (await stub.Retrieve(request)).explain_plan
+        assert figures(plan, "fusion")["dense_weight"] == weight
 
 
 @pytest.mark.requirement("C19")

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
-from groundwire.api.common.v1 import hit_pb2, search_mode_pb2
+from groundwire.api.common.v1 import degraded_stage_pb2, hit_pb2, search_mode_pb2
 from groundwire.api.retrieve.v1 import retrieve_report_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.budget import Budget
@@ -19,7 +19,10 @@ from groundwire.kernel.errors import (
     CollectionNotFoundError,
     DimensionMismatchError,
     EmbeddingMismatchError,
+    GroundwireError,
     InvalidFilterError,
+    PreconditionError,
+    UnavailableError,
 )
 from groundwire.kernel.filter_parsing import parse_filter
 from groundwire.retrieve.search import Progress
@@ -76,6 +79,38 @@ def test_hybrid_finds_the_rare_token_that_vectors_do_not(engine_library: Library
     assert "see OPS-306 for the cause" not in contents(engine_library.retrieve(query, mode=_VECTOR, top_k=20))
     assert contents(engine_library.retrieve("OPS-306", mode=_LEXICAL))[0] == "see OPS-306 for the cause"
     assert "see OPS-306 for the cause" in contents(engine_library.retrieve("OPS-306"))[:1]
+
+
+@pytest.mark.parametrize("error", [UnavailableError("the model is away"), PreconditionError("the key is refused")])
+def test_words_are_found_while_the_model_does_not_answer(
+    library: Library, monkeypatch: pytest.MonkeyPatch, error: GroundwireError
+) -> None:
+    def fail(_text: str, _budget: Budget) -> Vectors:
+        raise error
+
+    library.put("a.txt", ["grey wolves eat deer", "red foxes eat mice"])
+    monkeypatch.setattr(library.embedder, "embed_query", fail)
+    response = library.retrieve("foxes", mode=_LEXICAL)
+    assert contents(response) == ["red foxes eat mice"]
+    assert list(response.degraded_stages) == [degraded_stage_pb2.DEGRADED_STAGE_DENSE]
+    with pytest.raises(type(error)):
+        library.retrieve("foxes")
+
+
+def test_a_diverse_selection_looks_far_beyond_the_results(library: Library) -> None:
+    axis = np.eye(DIMENSIONS, dtype=np.float32)
+    alike = [axis[0] + (0.5 + 0.01 * number) * axis[1] for number in range(30)]
+    library.put(
+        "a.txt",
+        [f"alike {number}" for number in range(30)] + ["other"],
+        vectors=np.stack([*alike, axis[0] - axis[1]]),
+    )
+    request = SearchRequest(
+        "default", "docs", "zzz", mode=SearchMode.VECTOR, vector=axis[0], top_k=2, min_relevance=0.0
+    )
+    assert [hit.stored.chunk.content for hit in library.search(request).hits] == ["alike 0", "alike 1"]
+    diverse = library.search(dataclasses.replace(request, diversity=0.9)).hits
+    assert [hit.stored.chunk.content for hit in diverse] == ["alike 0", "other"]
 
 
 @pytest.mark.requirement("S1-43")

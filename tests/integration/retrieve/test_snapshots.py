@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from groundwire.api.common.v1 import search_mode_pb2
+from groundwire.catalog.deletions import Restorations
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.document import Document, DocumentFields
 from groundwire.kernel.errors import InvalidRequestError, SnapshotExpiredError
@@ -114,16 +115,30 @@ def test_readers_of_now_rank_as_if_nothing_were_kept(keeping: Library, mode: int
     assert {hit.chunk.generation for hit in response.results} == {2}
 
 
-def test_a_deletion_ends_every_earlier_snapshot(keeping: Library) -> None:
+@pytest.mark.parametrize("permanent", [True, False])
+def test_a_deletion_ends_every_earlier_snapshot(keeping: Library, *, permanent: bool) -> None:
     keeping.put("a.txt", ["alpha one"])
     gone = keeping.put("b.txt", ["alpha secret"])
     before = keeping.retrieve("alpha", collection="kept").snapshot
-    keeping.documents.delete(DEFAULT_TENANT, "kept", gone.document_id)
+    keeping.documents.delete(DEFAULT_TENANT, "kept", gone.document_id, permanent=permanent)
     with pytest.raises(SnapshotExpiredError) as caught:
         keeping.retrieve("alpha", collection="kept", snapshot=before)
     oldest = int(caught.value.metadata["oldest"])
     assert caught.value.metadata["snapshot"] == str(before)
     assert contents(keeping.retrieve("alpha", collection="kept", snapshot=oldest)) == ["alpha one"]
+
+
+def test_a_document_that_was_restored_is_not_seen_in_between(keeping: Library) -> None:
+    keeping.put("a.txt", ["alpha one"])
+    hidden = keeping.put("b.txt", ["alpha two"])
+    keeping.documents.delete(DEFAULT_TENANT, "kept", hidden.document_id, permanent=False)
+    between = keeping.retrieve("alpha", collection="kept").snapshot
+    restorations = Restorations(keeping.database)
+    restoration = restorations.begin(DEFAULT_TENANT, "kept", [hidden.document_id])
+    assert restoration is not None
+    restorations.finish(restoration)
+    assert contents(keeping.retrieve("alpha", collection="kept", snapshot=between)) == ["alpha one"]
+    assert len(contents(keeping.retrieve("alpha", collection="kept"))) == 2
 
 
 def test_deleting_a_document_removes_its_kept_generations_too(keeping: Library) -> None:

@@ -64,3 +64,13 @@ def test_a_kept_source_has_the_pages_of_its_own_span() -> None:
     (kept,) = with_agreeing_sources([statement], [[_STORED]])
     of_chunk = replace(kept.sources[0], passage=replace(_PASSAGE, page_numbers=(5, 6)))
     assert cite(1, "docs", of_chunk, Span(0, 5, 0, 5)).page_numbers == [5, 6]
+
+
+def test_a_citation_names_the_section_of_its_quote_wherever_the_chunk_stands_in_its_document() -> None:
+    passage = make_passage("Before. \n\n## One\n\nA fact.\n\n## Two\n\nAnother fact.", start=1000)
+    for quote, section in (("Before.", "Heading"), ("A fact.", "One"), ("Another fact.", "Two")):
+        (source,) = make_statement(passage, quote).sources
+        citation = cite(1, "docs", replace(source, assessed=0.7), Span(0, 5, 0, 5))
+        assert citation.section_heading == section
+        assert citation.support_score == pytest.approx(0.7)
+        assert citation.relevance_score == pytest.approx(0.6)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -46,6 +47,23 @@ def test_the_same_span_has_the_same_marker_and_two_answer_spans() -> None:
     assert [(span.start, span.end) for span in composer.citations[0].answer_spans] == [(0, 7), (12, 19)]
 
 
+def test_a_source_of_several_statements_supports_as_well_as_it_does_the_best_of_them() -> None:
+    (source,) = make_statement(make_passage("A fact."), "A fact.").sources
+    composer = Composer("docs", 2000)
+    for assessed in (0.3, 0.8, 0.5):
+        composer.add(Statement("So it is.", (replace(source, assessed=assessed),)))
+    (citation,) = composer.citations
+    assert citation.support_score == pytest.approx(0.8)
+
+
+def test_a_source_that_is_named_twice_for_one_statement_is_cited_once() -> None:
+    (source,) = make_statement(make_passage("A fact."), "A fact.").sources
+    composer = Composer("docs", 2000)
+    composer.add(Statement("A fact.", (source, source)))
+    assert composer.content == "A fact. [1]"
+    assert len(composer.citations[0].answer_spans) == 1
+
+
 @pytest.mark.requirement("S1-101")
 def test_a_statement_with_two_sources_has_two_markers_and_a_joint_confidence() -> None:
     one, two = make_passage("Same fact.", relevance=0.5), make_passage("Same fact.", rank=2, relevance=0.4)
@@ -67,6 +85,51 @@ def test_what_does_not_fit_is_left_out_whole() -> None:
     assert composer.content == "Short. [1]"
     assert composer.is_cut
     assert len(composer.citations) == 1
+
+
+def test_an_answer_may_be_as_long_as_its_limit() -> None:
+    composer = Composer("docs", 10)
+    composer.add(make_statement(make_passage("Short."), "Short."))
+    assert (composer.content, composer.is_cut) == ("Short. [1]", False)
+
+
+def test_a_first_statement_without_a_source_is_cut_without_a_marker() -> None:
+    composer = Composer("docs", 100)
+    composer.add(Statement("A" + " word" * 60, ()))
+    assert (composer.content, composer.is_cut) == ("A" + " word" * 19, True)
+
+
+def test_a_first_word_that_is_too_long_is_cut_within() -> None:
+    passage = make_passage("x" * 200)
+    composer = Composer("docs", 100)
+    composer.add(make_statement(passage, passage.content))
+    assert composer.content == "x" * 96 + " [1]"
+
+
+def test_a_first_statement_that_is_cut_keeps_all_sources_of_its_first_chunk() -> None:
+    one, other = make_passage("**A** fact. Owls hunt."), make_passage("The owls.", rank=2)
+    quotes = [(one, "**A** fact."), (other, "The owls."), (one, "Owls hunt.")]
+    sources = [make_statement(passage, quote).sources[0] for passage, quote in quotes]
+    composer = Composer("docs", 100)
+    composer.add(Statement("A" + " word" * 60, tuple(sources)))
+    assert [citation.quote for citation in composer.citations] == ["**A** fact.", "Owls hunt."]
+
+
+def test_the_markers_of_a_claim_ascend_whatever_the_order_of_its_sources() -> None:
+    one, two = (make_statement(make_passage("A fact.", rank=rank), "A fact.") for rank in (1, 2))
+    composer = Composer("docs", 2000)
+    composer.add(one)
+    composer.add(Statement("A fact.", (*two.sources, *one.sources)))
+    assert composer.content == "A fact. [1] A fact. [2] [1]"
+    assert list(composer.claims[1].markers) == [1, 2]
+
+
+def test_only_a_claim_that_needs_a_source_has_a_confidence_without_one() -> None:
+    composer = Composer("docs", 2000)
+    for needs_source in (True, False):
+        composer.add(Statement("So it is.", (), needs_source=needs_source))
+    assert [claim.HasField("confidence") for claim in composer.claims] == [True, False]
+    assert composer.claims[0].confidence == 0.0
 
 
 def test_a_claim_of_two_sources_that_is_too_long_is_cut_to_a_quote_of_the_first() -> None:

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from groundwire.answer.recording import Conversation, Recording, Summary, Unrecorded
+from groundwire.answer.consolidation import Derived
+from groundwire.answer.recording import Conversation, Recording, StoredMemory, Summary, Unrecorded
 from groundwire.answer.sessions import Message, Session
 from groundwire.answer.summaries import Turn, WrittenSummary, summarise, without_hearsay
 from groundwire.kernel.errors import ExhaustedError, InvalidRequestError, RequestIdReusedError, UnavailableError
@@ -98,6 +99,67 @@ async def test_an_exchange_that_is_repeated_after_a_crash_gets_its_summary(quest
     again.close()
     assert store.summarised == [Summary(1, 1, 2)]
     assert len(store.written) == 4
+
+
+async def test_a_tenant_whose_exchange_fails_holds_up_no_conversation_of_the_same_name() -> None:
+    async def in_call_of_others(identity: Identity, work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+        if identity.tenant == "default":
+            raise UnavailableError("the ingest service is away")
+        return await work()
+
+    store = Store("One.", "Two.")
+    store.left[2] = replace(store.left[2], tenant="another")
+    running = Recording(store, store, in_call_of_others, summary_every=2, consolidates=False)  # type: ignore[arg-type]  # the parts that are called
+    running.start()
+    await until(lambda: list(store.left) == [1])
+    running.close()
+
+
+async def test_after_the_end_nothing_is_recorded() -> None:
+    store = Store("One.")
+    running = recording(store)
+    running.start()
+    await until(lambda: not store.left)
+    running.close()
+    store.left[2] = Store("One.", "Two.").left[2]
+    running.wake()
+    await asyncio.sleep(0.05)
+    assert list(store.left) == [2]
+
+
+async def test_a_memory_that_was_written_before_a_crash_does_not_confirm_itself() -> None:
+    class Crashing(Store):
+        """Fails at the first link."""
+
+        def __init__(self, question: str) -> None:
+            super().__init__(question)
+            self.memories, self.confirmed, self.supported = dict[str, str](), list[str](), list[str]()
+
+        async def similar_memories(self, *_: object) -> list[StoredMemory]:
+            return [StoredMemory(*each) for each in self.memories.items()]
+
+        async def write_memory(self, _: Conversation, derived: Derived, record_id: str) -> None:
+            self.memories[record_id] = derived.text
+
+        async def confirm_memory(self, _: Conversation, record_id: str, __: str) -> None:
+            self.confirmed.append(record_id)
+
+        async def support(self, _: Conversation, __: str, memory_id: str) -> None:
+            self.supported.append(memory_id)
+            if len(self.supported) == 1:
+                raise UnavailableError("the ingest service is away")
+
+    store = Crashing("I prefer tea.")
+    conversation, running = store.left[1].conversation, recording(store)
+    running.start()
+    await until(lambda: not store.left)
+    running.close()
+    with pytest.raises(UnavailableError):
+        await running.consolidate(conversation)
+    (remembered,) = await running.consolidate(conversation)
+    assert (list(store.memories), remembered.is_new) == ([remembered.record_id], False)
+    assert store.confirmed == []
+    assert store.supported == [remembered.record_id] * 2
 
 
 async def test_turns_do_not_wait_for_a_model_that_writes_a_summary() -> None:

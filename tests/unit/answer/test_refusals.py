@@ -46,6 +46,33 @@ def test_nothing_in_a_refusal_reads_like_the_marker_of_a_citation(said: Statemen
     assert "[" not in text
 
 
+def test_three_places_are_named_at_most() -> None:
+    passages = [make_passage("Nothing.", rank=rank) for rank in range(1, 6)]
+    text, documents = refusal_text(WEAK, passages, 2000)
+    assert text.endswith("Closest to it: 1.md (Heading), 2.md (Heading), 3.md (Heading).")
+    assert documents == {"doc_1", "doc_2", "doc_3"}
+    shorter, documents = refusal_text(WEAK, passages, len(text) - 1)
+    assert shorter.endswith("Closest to it: 1.md (Heading), 2.md (Heading).")
+    assert documents == {"doc_1", "doc_2"}
+    assert refusal_text(WEAK, passages, len(text))[0] == text
+    shortest, _ = refusal_text(WEAK, passages[:1], 2000)
+    assert shortest.endswith("Closest to it: 1.md (Heading).")
+
+
+@pytest.mark.parametrize(
+    ("source", "heading", "named"),
+    [
+        ("backup.md", "backup", "backup.md"),
+        ("record:abc", "What Ann said", "What Ann said"),
+        ("x" * 117 + ".md", "", "x" * 117 + ".md"),
+        ("x" * 118 + ".md", "", "x" * 118 + ".\u2026"),
+    ],
+)
+def test_a_place_has_a_name_for_people_of_120_characters_at_most(source: str, heading: str, named: str) -> None:
+    text, _ = refusal_text(WEAK, [make_passage("Nothing.", source_uri=source, section_heading=heading)], 2000)
+    assert text.endswith(f"Closest to it: {named}.")
+
+
 def test_other_refusals_quote_nothing() -> None:
     text, documents = refusal_text(answer_pb2.REFUSAL_REASON_UNSUPPORTED_CLAIMS, [ONE], 2000, closest(ONE))
     assert "Foxes" not in text

@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from groundwire.answer.verification import CanonicalText, compare
+from groundwire.answer.ports import StoredDocument
+from groundwire.answer.verification import CanonicalText, compare, verify_in_document
 from groundwire.api.answer.v1 import citation_pb2
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.spans import Span
 from groundwire.rpc.messages import to_span
 
@@ -99,3 +101,18 @@ def test_of_equal_places_the_nearest_is_the_likeliest_on_either_side(origin: int
 
 def test_what_occurs_nowhere_has_no_likeliest_place() -> None:
     assert [_TEXT.likeliest_place(quote, _SPAN, _TEXT) for quote in ("", "nowhere")] == [None, None]
+
+
+def test_stored_texts_are_shown_as_long_as_their_bytes_fit() -> None:
+    document = StoredDocument(text=_TEXT.text, live_text=_TEXT.text, live_generation=1)
+    claims = [(_claimed(Span(0, 5, 0, 0), quote="Gruss"), None)] * 2
+    for room, shown, left in ((14, ["Grüße", "Grüße"], 0), (13, ["Grüße", ""], 6), (6, ["", ""], 6)):
+        found, rest = verify_in_document(claims, document, room, Budget())
+        assert ([each.stored_text for each in found], rest) == (shown, left), room
+
+
+def test_places_of_a_quote_may_overlap() -> None:
+    cited, live = CanonicalText("-" * 10 + "xabaq"), CanonicalText("xababay")
+    place = live.likeliest_place("aba", cited.only_place("aba"), cited)
+    assert place is not None
+    assert place.start == 1

@@ -50,6 +50,27 @@ def test_cancelling_ends_a_wait_that_has_begun() -> None:
             waiting.result(10)
 
 
+def test_cancelling_ends_a_wait_behind_that_of_another_call() -> None:
+    first, second, condition = Budget(), Budget(), threading.Condition()
+
+    def wait(budget: Budget) -> bool:
+        with condition:
+            return budget.wait_for(condition, lambda: False, at_most_s=30)
+
+    with ThreadPoolExecutor(2) as pool:
+        ahead = pool.submit(wait, first)
+        time.sleep(0.05)
+        behind = pool.submit(wait, second)
+        time.sleep(0.05)
+        second.cancel()
+        with pytest.raises(CallCancelledError):
+            behind.result(10)
+        assert not ahead.done()
+        first.cancel()
+        with pytest.raises(CallCancelledError):
+            ahead.result(10)
+
+
 def test_cancelling_ends_one_wait_though_another_of_the_same_budget_has_ended() -> None:
     budget, lasting, short = Budget(), threading.Condition(), threading.Condition()
 

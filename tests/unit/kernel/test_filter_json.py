@@ -91,11 +91,11 @@ def test_an_empty_object_matches_everything_and_an_empty_in_nothing() -> None:
 
 @pytest.mark.requirement("T25")
 def test_numbers_keep_their_type_and_every_digit() -> None:
-    parsed = parse_filter(json.loads('{"a": 9007199254740993, "b": 5.0, "c": true}'))
+    parsed = parse_filter(json.loads(f'{{"a": 9007199254740993, "b": 5.0, "c": true, "d": {-(2**63)}}}'))
     assert isinstance(parsed, And)
     values = [clause.value for clause in parsed.clauses if isinstance(clause, Comparison)]
-    assert values == [9007199254740993, 5.0, True]
-    assert [type(value) for value in values] == [int, float, bool]
+    assert values == [9007199254740993, 5.0, True, -(2**63)]
+    assert [type(value) for value in values] == [int, float, bool, int]
 
 
 @pytest.mark.requirement("S1-34")
@@ -124,6 +124,8 @@ def test_numbers_keep_their_type_and_every_digit() -> None:
         ({"a": float("nan")}, "filter.a", "finite"),
         ({"a": 2**63}, "filter.a", "64 bits"),
         ({"a": "\ud800"}, "filter.a", "surrogates"),
+        ({"\ud800": 1}, "filter.\ud800", "surrogates"),
+        ({"\ud800": {"$eq": 1}}, "filter.\ud800", "surrogates"),
         ({"$and": {"a": 1}}, "filter.$and", "list of objects"),
         ({"$not": [{"a": 1}]}, "filter.$not", "object"),
         ({"": 1}, "filter", "empty field name"),
@@ -161,6 +163,15 @@ def test_eight_levels_are_accepted_and_no_more(wrap: Callable[[JsonFilter], Json
     assert filter_to_json(parse_filter(document)) == document
     with pytest.raises(InvalidFilterError, match="nested deeper than 8"):
         parse_filter(wrap(document))
+
+
+def test_an_and_beside_other_keys_is_a_level() -> None:
+    inner: JsonFilter = {"a": 1}
+    for _ in range(7):
+        inner = {"$not": inner}
+    parse_filter({"$and": [inner], "b": 1})
+    with pytest.raises(InvalidFilterError, match="nested deeper than 8"):
+        parse_filter({"$and": [{"$not": inner}], "b": 1})
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ MANY = {f"k{number}": FieldKind.TEXT for number in range(10)}
     ("name", "own", "said"),
     [
         ("deparment", OWN, "; did you mean 'department'?"),
-        ("Creator", {}, "; did you mean 'creator'?"),
+        ("CREATOR", {}, "; did you mean 'creator'?"),
         ("chaptr", {}, "; did you mean 'chapter'?"),
         ("metadata.rating", OWN, "; did you mean 'rating'?"),
         ("zzz", OWN, "; keys of the collection are department, rating"),

@@ -25,6 +25,10 @@ def test_a_chunk_follows_its_better_neighbour_and_no_worse_one() -> None:
     assert found == pytest.approx({1: 0.8, 2: 0.6, 3: 0.3})
 
 
+def test_a_chunk_that_follows_its_neighbour_gets_ahead_of_those_that_it_overtakes() -> None:
+    assert [*_adjusted({1: 0.8, 9: 0.5, 2: 0.4}, RankingRules(neighbours=0.5), {})] == [1, 2, 9]
+
+
 def test_a_turn_follows_the_best_chunk_of_the_turn_before() -> None:
     rules = RankingRules(turns=0.5)
     assert _adjusted({1: 0.8, 2: 0.6, 3: 0.4}, rules, TURNS) == pytest.approx({1: 0.8, 2: 0.6, 3: 0.6})

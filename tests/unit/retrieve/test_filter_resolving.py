@@ -14,6 +14,7 @@ from groundwire.kernel.filters import (
     Exists,
     FieldKind,
     Filter,
+    Like,
     Membership,
     Not,
     Or,
@@ -66,6 +67,8 @@ def test_metadata_of_ones_own_may_be_compared_with_any_kind_of_value() -> None:
     for value in ("x", 3, 2.5, True):
         assert _resolve({"department": value}) == Comparison("department", Comparator.EQ, value)
         assert _resolve({"importance": {"$in": [value]}}) == Membership("importance", (value,))
+        assert _resolve({"importance": {"$contains": value}}) == Containment("importance", value)
+    assert _resolve({"importance": {"$like": "1%"}}) == Like("importance", "1%")
 
 
 def test_times_in_metadata_of_ones_own_are_ordered_as_milliseconds() -> None:
@@ -175,11 +178,19 @@ def test_fields_of_records_are_compared_beside_metadata_of_another_kind() -> Non
         assert resolve_filter(parse_filter({"importance": {"$gt": bound}}), texts) == expected
 
 
+def test_other_names_of_fields_of_records_give_way_to_metadata() -> None:
+    condition = parse_filter({"type": "x"})
+    assert resolve_filter(condition, {}) == Comparison("record_type", Comparator.EQ, "x")
+    assert resolve_filter(condition, {"type": FieldKind.TEXT}) == Comparison("type", Comparator.EQ, "x")
+
+
 def test_too_many_terms_are_refused() -> None:
     condition = Or(tuple(Exists("title") for _ in range(256)))
     assert resolve_filter(condition, {}) == condition
     with pytest.raises(InvalidFilterError, match="256"):
         resolve_filter(Or(tuple(Exists("title") for _ in range(257))), {})
+    with pytest.raises(InvalidFilterError, match="256"):  # not 257 times that there is no such field
+        resolve_filter(Or(tuple(Exists("colour") for _ in range(257))), {})
     with pytest.raises(InvalidFilterError, match="256"):
         resolve_filter(Membership("title", tuple(str(i) for i in range(257))), {})
     many = Membership("title", tuple(str(i) for i in range(256)))

@@ -116,6 +116,7 @@ def test_of_equal_scores_the_newest_comes_first() -> None:
     order = ranked([(0.5, 3, 9.0), (0.5, 3, 1.0), (0.5, 3, 4.0)], weights)
     assert [number for number, _ in order] == [1, 2, 0]
     assert len({score.raw for _, score in order}) == 1
+    assert [number for number, _ in ranked([(0.5, 3, 1.0)] * 3)] == [0, 1, 2]
 
 
 @pytest.mark.requirement("S0-34")
@@ -134,6 +135,25 @@ def test_the_newest_of_those_that_contradict_one_another_comes_first() -> None:
     assert newest.raw == older.raw
     assert newest.update_bonus == pytest.approx(older.raw - 0.5 * 0.4)
     assert older.update_bonus == 0.0
+
+
+def test_the_newest_of_a_chain_of_contradictions_comes_first() -> None:
+    # Numbered from the newest to the oldest, which fits best.
+    chain = {0: {1}, 1: {0, 2}, 2: {1}}
+    order = ranked([(0.3, 1, 1.0), (0.4, 1, 10.0), (0.7, 3, 20.0)], against=chain)
+    assert [number for number, _ in order] == [0, 1, 2]
+    assert len({score.raw for _, score in order}) == 1
+
+
+def test_contradicting_memories_of_the_same_time_keep_their_scores() -> None:
+    order = ranked([(0.4, 1, 10.0), (0.7, 3, 10.0)], against={0: {1}, 1: {0}})
+    assert [(number, score.update_bonus) for number, score in order] == [(1, 0.0), (0, 0.0)]
+
+
+def test_importance_and_recency_count_from_85_to_95_hundredths_of_the_best_fit() -> None:
+    scores = dict(ranked([(0.8, 3, 0.0), *((0.8 * share, 3, 0.0) for share in (0.84, 0.86, 0.9, 0.94, 0.96))]))
+    influences = [scores[number].influence for number in range(6)]
+    assert influences == pytest.approx([1.0, 0.0, 0.1, 0.5, 0.9, 1.0])
 
 
 def test_a_memory_of_the_future_counts_as_new() -> None:

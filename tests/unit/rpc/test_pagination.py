@@ -43,10 +43,41 @@ def test_a_page_ends_before_it_is_too_large_and_the_next_begins_there() -> None:
     assert filled([MAX_PAGE_BYTES + 1, 1], None) == (["0"], (0,)), "one at least"
 
 
+def test_a_page_of_small_entries_fits_with_what_a_list_adds_to_each() -> None:
+    documents = [document_pb2.Document(source_uri="x" * 100)] * 40_000
+    page, _ = TOKENS.fill(((each, (1,)) for each in documents), None, tenant="t", request=REQUEST)
+    assert pb.ListDocumentsResponse(documents=page).ByteSize() <= MAX_PAGE_BYTES
+
+
 def test_a_page_that_fits_ends_where_its_query_ended() -> None:
     assert filled([10, 10], None) == (["0", "1"], None)
     assert filled([10, 10], (1,)) == (["0", "1"], (1,))
     assert filled([], None) == ([], None)
+
+
+def pages(size: int, gone: int | None = None, maximum: int = 100) -> list[list[str]]:
+    """Read the documents 0 to 4 in pages, as a call does that asks the catalog for rows; one may be gone meanwhile."""
+    read, token = list[list[str]](), ""
+    while not read or token:
+        request = pb.ListDocumentsRequest(collection="rust", page_size=size, page_token=token)
+        after, limit = TOKENS.begin(request, maximum=maximum)
+        rows = [number for number in range(5) if after is None or number > int(after[0])][:limit]
+        listed, token = TOKENS.page(
+            request,
+            rows,
+            limit,
+            lambda row: None if row == gone else document_pb2.Document(document_id=str(row)),
+            lambda row: (row,),
+        )
+        read.append([document.document_id for document in listed])
+    return read
+
+
+def test_pages_have_as_many_entries_as_asked_for_and_leave_out_none() -> None:
+    assert pages(2) == [["0", "1"], ["2", "3"], ["4"]]
+    assert pages(5) == [["0", "1", "2", "3", "4"]]
+    assert pages(5, maximum=4) == [["0", "1", "2", "3"], ["4"]]
+    assert pages(2, gone=1) == [["0"], ["2", "3"], ["4"]]
 
 
 def test_no_token_is_the_first_page() -> None:
@@ -61,6 +92,14 @@ def test_a_changed_token_is_refused(position: tuple[str | int, ...], data: st.Da
 
     with pytest.raises(InvalidPageTokenError):
         TOKENS.read(base64.urlsafe_b64encode(flipped).decode().rstrip("="), tenant="t", request=REQUEST)
+
+
+@pytest.mark.parametrize("added", ["!!!!", "\n\n\n\n", "    "])
+def test_a_token_with_other_characters_in_it_is_refused(added: str) -> None:
+    token = TOKENS.issue(("a",), tenant="t", request=REQUEST)
+    for changed in (added + token, token[:4] + added + token[4:]):
+        with pytest.raises(InvalidPageTokenError):
+            TOKENS.read(changed, tenant="t", request=REQUEST)
 
 
 @given(st.text(min_size=1, max_size=200) | st.binary(min_size=1).map(lambda raw: base64.b64encode(raw).decode()))
@@ -93,9 +132,20 @@ def test_a_token_is_refused_for_another_tenant_method_or_key() -> None:
             tokens.read(token, tenant=tenant, request=request)
 
 
+def test_a_token_is_refused_for_another_method_whose_request_has_the_same_bytes() -> None:
+    request, other = pb.ListDocumentsRequest(collection="rust"), pb.ListQueryLogsRequest(collection="rust")
+    assert request.SerializeToString() == other.SerializeToString()
+    with pytest.raises(InvalidPageTokenError):
+        TOKENS.read(TOKENS.issue(("a",), tenant="t", request=request), tenant="t", request=other)
+
+
 @pytest.mark.parametrize(("asked", "given_size"), [(0, 50), (1, 1), (100, 100), (101, 100), (2**31 - 1, 100)])
 def test_page_sizes(asked: int, given_size: int) -> None:
     assert page_size(asked, maximum=100) == given_size
+
+
+def test_a_page_has_1000_entries_at_most() -> None:
+    assert (page_size(1000), page_size(1001)) == (1000, 1000)
 
 
 def test_a_negative_page_size_is_refused() -> None:

@@ -126,13 +126,10 @@ class IndexBuilds(Aggregate):
                 raise CollectionNotFoundError(serving.name)
             if found.engine_name != serving.engine_name:
                 raise ConflictError("another build of the index was faster", collection=serving.name)
-            facts = connection.execute(
-                select(collections.c.readable_from, collections.c.rewritten_position).where(
-                    collections.c.collection_key == key_of(serving)
-                )
-            ).one()
-            # Purged chunks leave no row, and changed filter keys are not recorded one by one.
-            if max(facts.readable_from, facts.rewritten_position) > held.position:
+            of_serving = collections.c.collection_key == key_of(serving)
+            readable_from = connection.execute(select(collections.c.readable_from).where(of_serving)).scalar_one()
+            # Purged chunks leave no row, and changed filter keys are not recorded one by one; both end the history.
+            if readable_from > held.position:
                 changes = None
             else:
                 of_generations = (

@@ -109,9 +109,7 @@ def fuse(numbers: Numbers, similarities: Floats | None, lexical: Floats, dense_w
         return Scores(numbers, share, np.zeros(len(numbers)), share, share).ordered()
     low, high = (float(similarities.min()), float(similarities.max())) if len(similarities) else (0.0, 0.0)
     relevance = dense_weight * similarities + (1.0 - dense_weight) * (low + share * (high - low))
-    # Rounding may lead out of the unit range by a bit.
-    bounded = np.clip(relevance, 0.0, 1.0)
-    return Scores(numbers, bounded, similarities, share, bounded).ordered()
+    return Scores(numbers, relevance, similarities, share, relevance).ordered()
 
 
 NEUTRAL_IMPORTANCE = 3

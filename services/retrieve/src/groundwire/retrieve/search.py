@@ -487,9 +487,8 @@ class Search:
         # Classified also where the request applies another type: the log and the report say what the query is.
         kind = classify(request.query)
         applied = applied_type(kind, request.query_types)
-        # Vectors or words alone need bring little more than the results.
         at_least = self.tuning.pool_size if mode is SearchMode.HYBRID else _LOOKED_AT_AT_LEAST
-        return SearchPlan(
+        plan = SearchPlan(
             collection=collection,
             where=where,
             mode=mode,
@@ -507,6 +506,10 @@ class Search:
             asked=request.asked or self.clock.now(),
             reranks=self.reranker is not None and request.rerank is not False,
         )
+        if mode is SearchMode.HYBRID:
+            return plan
+        # Vectors or words alone need bring little more than the results, unless these come from further down.
+        return replace(plan, depth=max(plan.depth, self._reach(plan)))
 
     def _approved_prefixes(self, collection: Collection) -> tuple[tuple[str, ...], ...]:
         """Return the prefixes of the server and of the collection; a source has to have one of each that has any."""
@@ -657,11 +660,15 @@ class Search:
 
     def _window(self, plan: SearchPlan) -> int:
         """Return how many of the best candidates are looked at as chunks, not only as scores."""
+        return max(_LOOKED_AT_AT_LEAST, _LOOKED_AT_PER_RESULT * plan.top_k, self._reach(plan))
+
+    def _reach(self, plan: SearchPlan) -> int:
+        """Return among how many of the best something else than their relevance chooses, 0 if nothing does."""
         judged = self.tuning.rerank_depth if plan.reranks else 0
         diverse = _LOOKED_AT_FOR_DIVERSITY if plan.diversity > 0.0 else 0
         remembered = _LOOKED_AT_AS_MEMORIES if plan.ranking is Ranking.MEMORY else 0
         said = _LOOKED_AT_AS_TURNS if plan.rules.turns > 0.0 else 0
-        return max(_LOOKED_AT_AT_LEAST, _LOOKED_AT_PER_RESULT * plan.top_k, judged, diverse, remembered, said)
+        return max(judged, diverse, remembered, said)
 
     def _evidence(
         self,
