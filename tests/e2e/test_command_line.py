@@ -608,6 +608,15 @@ def test_what_cannot_be_meant_is_a_usage_error_that_names_it(tmp_path: Path, com
     assert {path.name for path in tmp_path.iterdir()} <= {"latin.env", "nul.env", "cut.env", "data"}
 
 
+def test_the_settings_that_are_shown_are_an_env_file(tmp_path: Path) -> None:
+    own = {"GROUNDWIRE_CALLER_CALLS": "3", "GROUNDWIRE_INSECURE": "1"}
+    shown = groundwire("config", "show", **own).stdout
+    assert {"# GROUNDWIRE_KEYS=", "GROUNDWIRE_CALLER_CALLS=3"} <= set(shown.splitlines())
+    (tmp_path / "shown.env").write_text(shown)
+    again = groundwire("config", "show", "--env-file", str(tmp_path / "shown.env"))
+    assert (again.stdout, again.stderr) == (shown, "")
+
+
 @pytest.mark.parametrize(
     ("command", "suggestion"),
     [
@@ -748,7 +757,7 @@ def test_json_keeps_the_types_of_settings(monkeypatch: pytest.MonkeyPatch) -> No
     assert shown["GROUNDWIRE_RETRIEVE_APPROVED_SOURCE_PREFIXES"] == []
     assert shown["GROUNDWIRE_VECTORS_API_KEY"] == "**********"
     lines = groundwire("config", "show").stdout.splitlines()
-    assert {"GROUNDWIRE_REFLECTION=true", "GROUNDWIRE_ANSWER_MIN_SUPPORT="} <= set(lines)
+    assert {"GROUNDWIRE_REFLECTION=true", "# GROUNDWIRE_ANSWER_MIN_SUPPORT="} <= set(lines)
 
 
 @pytest.mark.requirement("S0-72")
