@@ -164,6 +164,7 @@ def test_the_check_of_what_is_restored_leaves_the_uploads_and_the_vectors_of_oth
         GROUNDWIRE_VECTORS="qdrant://127.0.0.1:1",  # it would not start with one that does not answer
     )
     assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith(" chunks compared: nothing is wrong\n")
     assert len(list(staging.iterdir())) == 1
 
 
@@ -192,7 +193,7 @@ def test_what_is_restored_is_checked_for_all_tenants(tmp_path: Path, kind: str) 
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert (report["consistent"], report["checked"], report["left"]) == (True, 2, 0)
-    assert {each["collection"] for each in report["findings"]} <= {f"acme/{COLLECTION}", f"globex/{COLLECTION}"}
+    assert (report["findings"], report["repaired"]) == ([], 0)  # a backup has no index, which is nothing to report
 
 
 def test_the_folder_that_one_is_in_can_be_filled(
