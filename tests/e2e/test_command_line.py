@@ -629,6 +629,7 @@ def test_the_settings_that_are_shown_are_an_env_file(tmp_path: Path) -> None:
         ("docs show x", "'show'. Did you mean 'get'? Try `groundwire docs --help`."),
         ("serv", "(Did you mean one of: 'search', 'serve'?) Try `groundwire --help`."),
         ("show x", "'show'. Try `groundwire --help`."),
+        ("help ingest", "'help'. Did you mean '--help'? Try `groundwire --help`."),
     ],
 )
 def test_what_does_not_exist_leads_to_what_is_meant(command: str, suggestion: str) -> None:
@@ -726,6 +727,9 @@ def test_a_question_that_is_not_answered_with_yes_changes_nothing(
         else:
             os.write(keyboard, answer)
         assert asking.wait(20) == code
+    last = os.read(keyboard, 1024).decode().splitlines()[-1]
+    assert last.endswith("interrupted" if answer is None else "ABORTED: nothing was done")
+    assert "[y/N]" not in last
     os.close(terminal)
     os.close(keyboard)
     assert json.loads(groundwire("docs", "list", "-c", "notes", "--json", address=address).stdout)

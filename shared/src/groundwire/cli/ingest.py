@@ -112,7 +112,7 @@ class FileProgress(ProgressBar):
     def finished(self, outcome: FileOutcome) -> None:
         # Without a lock: a race of two threads shows a wrong number for a moment.
         self._chunks += outcome.counts.get("chunks", 0)
-        self.advance(f"{self._chunks} chunks · {outcome.source}" if self._chunks else outcome.source)
+        self.advance(f"{counted(self._chunks, 'chunk')} · {outcome.source}" if self._chunks else outcome.source)
 
 
 def run_json(
@@ -550,7 +550,7 @@ class IngestRun:
                     raise
                 outcome = FileOutcome(file.source_uri, "failed", error=f"{error.reason}: {reason_of(error)}")
             except OSError as error:
-                outcome = FileOutcome(file.source_uri, "failed", error=f"cannot read: {error.strerror}")
+                outcome = FileOutcome(file.source_uri, "failed", error=f"cannot be read: {error.strerror}")
             progress.finished(outcome)
             return outcome
 
