@@ -221,11 +221,15 @@ def test_neither_writes_over_anything(backed_up: tuple[Path, set[str]], tmp_path
     assert [path.name for path in (tmp_path / "copy.partial").iterdir()] == ["file"]
 
 
-def test_a_damaged_catalog_makes_no_backup(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [(b"SQLite format 3\0" + bytes(8000), "error DATA_LOSS: "), (b"", "error FAILED_PRECONDITION: ")],
+)
+def test_what_is_no_catalog_makes_no_backup(tmp_path: Path, content: bytes, said: str) -> None:
     (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "catalog.db").write_bytes(b"SQLite format 3\0" + bytes(8000))
+    (tmp_path / "data" / "catalog.db").write_bytes(content)
     done = groundwire("backup", str(tmp_path / "backup"), "--data", str(tmp_path / "data"))
-    assert (done.returncode, done.stderr.startswith("error DATA_LOSS: ")) == (1, True)
+    assert (done.returncode, done.stderr.startswith(said)) == (1, True)
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
 
 
