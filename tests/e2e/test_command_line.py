@@ -608,6 +608,15 @@ def test_what_cannot_be_meant_is_a_usage_error_that_names_it(tmp_path: Path, com
     assert {path.name for path in tmp_path.iterdir()} <= {"latin.env", "nul.env", "cut.env", "data"}
 
 
+def test_the_settings_that_are_shown_are_an_env_file(tmp_path: Path) -> None:
+    own = {"GROUNDWIRE_CALLER_CALLS": "3", "GROUNDWIRE_INSECURE": "1"}
+    shown = groundwire("config", "show", **own).stdout
+    assert {"# GROUNDWIRE_KEYS=", "GROUNDWIRE_CALLER_CALLS=3"} <= set(shown.splitlines())
+    (tmp_path / "shown.env").write_text(shown)
+    again = groundwire("config", "show", "--env-file", str(tmp_path / "shown.env"))
+    assert (again.stdout, again.stderr) == (shown, "")
+
+
 @pytest.mark.parametrize(
     ("command", "suggestion"),
     [
@@ -620,6 +629,7 @@ def test_what_cannot_be_meant_is_a_usage_error_that_names_it(tmp_path: Path, com
         ("docs show x", "'show'. Did you mean 'get'? Try `groundwire docs --help`."),
         ("serv", "(Did you mean one of: 'search', 'serve'?) Try `groundwire --help`."),
         ("show x", "'show'. Try `groundwire --help`."),
+        ("help ingest", "'help'. Did you mean '--help'? Try `groundwire --help`."),
     ],
 )
 def test_what_does_not_exist_leads_to_what_is_meant(command: str, suggestion: str) -> None:
@@ -717,6 +727,9 @@ def test_a_question_that_is_not_answered_with_yes_changes_nothing(
         else:
             os.write(keyboard, answer)
         assert asking.wait(20) == code
+    last = os.read(keyboard, 1024).decode().splitlines()[-1]
+    assert last.endswith("interrupted" if answer is None else "ABORTED: nothing was done")
+    assert "[y/N]" not in last
     os.close(terminal)
     os.close(keyboard)
     assert json.loads(groundwire("docs", "list", "-c", "notes", "--json", address=address).stdout)
@@ -748,7 +761,7 @@ def test_json_keeps_the_types_of_settings(monkeypatch: pytest.MonkeyPatch) -> No
     assert shown["GROUNDWIRE_RETRIEVE_APPROVED_SOURCE_PREFIXES"] == []
     assert shown["GROUNDWIRE_VECTORS_API_KEY"] == "**********"
     lines = groundwire("config", "show").stdout.splitlines()
-    assert {"GROUNDWIRE_REFLECTION=true", "GROUNDWIRE_ANSWER_MIN_SUPPORT="} <= set(lines)
+    assert {"GROUNDWIRE_REFLECTION=true", "# GROUNDWIRE_ANSWER_MIN_SUPPORT="} <= set(lines)
 
 
 @pytest.mark.requirement("S0-72")

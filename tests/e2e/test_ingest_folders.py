@@ -73,8 +73,19 @@ def test_a_plan_sums_up_and_changes_nothing(server: ServerProcess, folder: Path)
     assert "3 as they are" in table.stdout
 
 
-def test_a_plan_needs_a_collection(server: ServerProcess, folder: Path) -> None:
-    assert "COLLECTION_NOT_FOUND" in run(server, str(folder), "--plan", code=1)
+@pytest.mark.parametrize("profile", ["general", "documents"])
+def test_a_plan_without_a_collection_is_one_for_a_new_collection(
+    server: ServerProcess, folder: Path, profile: str
+) -> None:
+    (folder / "a.md").write_text("# Tides\n\n" + "The moon causes the tides of the sea. " * 40, encoding="utf-8")
+    given = (str(folder), "--profile", profile, "--delete-missing")
+    planned = run(server, *given, "--plan")
+    assert "COLLECTION_NOT_FOUND" in groundwire("collections", "get", COLLECTION, address=server.address).stderr
+    done = run(server, *given, "--yes")
+    assert [(file["source"], file["outcome"], file["added"], file["embedded"]) for file in planned["files"]] == [
+        (file["source"], file["outcome"], file["chunks"], file["embedded"]) for file in done["files"]
+    ]
+    assert planned["totals"]["added"] == {"general": 5, "documents": 3}[profile]
 
 
 def test_a_plan_compares_the_profile_as_an_ingest_does(server: ServerProcess, folder: Path) -> None:

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from google.protobuf.field_mask_pb2 import FieldMask
@@ -148,6 +149,8 @@ def test_questions_on_one_stream_are_answered_one_after_the_other(client: Ground
     assert [each.session_id for each in again] == [first.session_id]
     with pytest.raises(SessionNotFoundError):
         list(notes.converse(["Why?"], session="00000000-0000-4000-8000-000000000000"))
+    with pytest.raises(TypeError, match="question must be a text, not 3"):
+        list(notes.converse(cast("Any", [3])))
 
 
 async def test_questions_may_come_while_answers_do(server: ServerProcess, notes: Collection) -> None:

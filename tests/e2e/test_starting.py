@@ -138,6 +138,25 @@ def test_a_file_is_no_data_folder(tmp_path: Path, below: str) -> None:
     assert (code, line.endswith("is a file, or below one, and must be a folder")) == (2, True)
 
 
+@pytest.mark.parametrize(
+    ("given", "variable", "named"),
+    [
+        (["--data", ""], {}, "data"),
+        ([], {"GROUNDWIRE_DATA": ""}, "GROUNDWIRE_DATA"),
+        (["--data", "d"], {"GROUNDWIRE_CACHE": ""}, "GROUNDWIRE_CACHE"),
+        (["--data", "d"], {"GROUNDWIRE_INGEST_STAGING": ""}, "GROUNDWIRE_INGEST_STAGING"),
+    ],
+)
+def test_an_empty_folder_name_is_not_the_current_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, given: list[str], variable: dict[str, str], named: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = groundwire("serve", "--listen", "127.0.0.1:0", *given, "--embedder", "hashing:256", **variable)
+    said = f"error INVALID_FIELD: {named}: is empty; name a folder, or leave it out for the default\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     with mounted(tmp_path / "sealed") as folder:
         (folder / "data").mkdir()
@@ -293,3 +312,5 @@ def test_a_damaged_file_at_start_is_one_sentence_or_none(
     assert code in {0, 1, 2}
     if code:
         assert said.splitlines()[-1].startswith("error ")
+    if (name, bool(content)) == ("catalog.db", True):
+        assert f"error DATA_LOSS: {data / name} is damaged, or no catalog: restore a backup\n" in said

@@ -204,7 +204,8 @@ async def test_an_upload_outlives_the_process(tmp_path: Path) -> None:
     async with connected(harness.services()) as (_, stub):
         first = await begun(stub, header, content)
     harness.close()
-    (tmp_path / "staging" / "stray").write_bytes(b"of no upload")
+    (tmp_path / "staging" / str(uuid.uuid4())).write_bytes(b"of no upload")
+    (tmp_path / "staging" / "thesis.md").write_bytes(b"of somebody else")
     harness = Harness(tmp_path).start()
     try:
         async with connected(harness.services()) as (_, stub):
@@ -216,10 +217,10 @@ async def test_an_upload_outlives_the_process(tmp_path: Path) -> None:
         assert result.document.source_hash == hashlib.sha256(content).hexdigest()
         assert harness.text("books", "a.txt") == content.decode()
         for _ in range(600):
-            if not staged(tmp_path):
+            if staged(tmp_path) == {"thesis.md"}:
                 break
             await asyncio.sleep(0.05)
-        assert staged(tmp_path) == set()
+        assert staged(tmp_path) == {"thesis.md"}
     finally:
         harness.close()
 

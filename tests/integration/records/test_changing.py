@@ -5,7 +5,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
+from google.protobuf.field_mask_pb2 import FieldMask
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from groundwire.api.common.v1 import record_pb2
@@ -14,7 +16,9 @@ from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
 from groundwire.api.ingest.v1 import deletion_pb2
 from groundwire.api.ingest.v1 import record_service_pb2 as pb
 from groundwire.client import GroundwireClient
+from groundwire.kernel import records
 from tests.e2e.server import ServerProcess
+from tests.integration.ingest.harness import Harness
 from tests.integration.records.keeping import (
     ASSISTANT,
     FAQ,
@@ -29,6 +33,7 @@ from tests.integration.records.keeping import (
     record,
     turn,
 )
+from tests.integration.rpc.fake_ingest import connected
 
 CONVERSATION = "conv-abc123"
 
@@ -54,6 +59,28 @@ def test_details_that_the_mask_names_as_a_whole_are_replaced_as_a_whole(keeping:
     keeping.change(name, "memory", memory=record_pb2.MemoryDetails(confidence=0.25, tags=["blue"]))
     after = keeping.get(name).memory
     assert (after.confidence, after.importance, list(after.tags)) == (0.25, 3, ["blue"])
+
+
+async def test_a_memory_of_an_earlier_version_keeps_an_id_that_is_refused_today(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = memory("The sky is blue.", record_id="chunk-2026-02-30-a1b2c3d4")
+    storing = pb.BatchUpsertRecordsRequest(collection="ada", records=[old])
+    changing = pb.UpdateRecordRequest(collection="ada", update_mask=FieldMask(paths=["text"]))
+    changing.record.CopyFrom(memory("The sky is grey.", record_id=old.record_id))
+    harness = Harness(tmp_path).without_housekeeping()
+    try:
+        harness.create("ada")
+        async with connected(harness.services()) as (_, stubs):
+            with monkeypatch.context() as earlier:  # version 0.1.0 took dates that no calendar has
+                earlier.setattr(records, "is_memory_id", lambda _: True)
+                await stubs.BatchUpsertRecords(storing)
+            changed = await stubs.UpdateRecord(changing)
+            assert (changed.result.record_id, changed.result.generation) == (old.record_id, 2)
+            with pytest.raises(grpc.aio.AioRpcError, match="record_id: must be 'chunk-', a date"):
+                await stubs.BatchUpsertRecords(storing)
+    finally:
+        harness.close()
 
 
 def test_a_change_names_at_least_one_field(keeping: Keeping) -> None:

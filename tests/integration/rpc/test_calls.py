@@ -2,14 +2,14 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any, cast
+from typing import Any
 
 import grpc
 import pytest
 import structlog
 from google.rpc import error_details_pb2, status_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2
 
 from groundwire.api.answer.v1 import answer_service_pb2 as answer_pb
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
@@ -121,12 +121,26 @@ async def test_a_method_nobody_wrote_is_unimplemented_with_its_name(stub: Any) -
     assert [error.metadata["feature"] for error in translated] == ["ListStats", "AskStream"]
 
 
-async def test_an_unknown_method_is_unimplemented() -> None:
-    async with serving(fake_ingest()) as (_, port), grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
-        with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await cast("Any", channel).unary_unary("/groundwire.api.ingest.v1.IngestService/Nothing")(b"")
-
-        assert isinstance(from_rpc_error(caught.value), NotAvailableError)
+@pytest.mark.parametrize(
+    "path", ["/groundwire.api.ingest.v1.IngestService/Newer", "/of.another/Service", f"/x/{'y' * 5000}"]
+)
+async def test_a_method_that_the_server_does_not_know_is_unimplemented_with_its_name(path: str) -> None:
+    async with (
+        serving(fake_ingest()) as (_, port),
+        grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel,
+    ):
+        newer: Any = channel.unary_unary(path)
+        newer_stream: Any = channel.unary_stream(path)
+        with pytest.raises(grpc.aio.AioRpcError) as unary:
+            await newer(b"")
+        with pytest.raises(grpc.aio.AioRpcError) as streamed:
+            _ = [message async for message in newer_stream(b"")]
+    for caught in (unary, streamed):
+        assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
+        error = from_rpc_error(caught.value)
+        assert isinstance(error, NotAvailableError)
+        assert error.metadata["feature"][:100] == path.rpartition("/")[2][:100]
+        assert len(error.message) <= 300
 
 
 async def test_every_error_status_has_exactly_one_error_info(stub: Any) -> None:
@@ -228,15 +242,19 @@ async def test_health_can_be_watched(stub: Any) -> None:
         assert (await watch.read()).status == health_pb2.HealthCheckResponse.NOT_SERVING
 
 
+@pytest.mark.parametrize("version", ["v1", "v1alpha"])
 @pytest.mark.parametrize("switched_on", [True, False])
-async def test_reflection_lists_the_services_unless_switched_off(switched_on: bool) -> None:
+async def test_reflection_lists_the_services_unless_switched_off(switched_on: bool, version: str) -> None:
     async with (
         serving(fake_ingest(), reflection=switched_on) as (_, port),
         grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel,
     ):
-        reflection = reflection_pb2_grpc.ServerReflectionStub(channel)
         asked = reflection_pb2.ServerReflectionRequest(list_services="")
-        replies = reflection.ServerReflectionInfo(iter([asked]))
+        replies: Any = channel.stream_stream(
+            f"/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo",
+            request_serializer=reflection_pb2.ServerReflectionRequest.SerializeToString,
+            response_deserializer=reflection_pb2.ServerReflectionResponse.FromString,
+        )(iter([asked]))
         if switched_on:
             (reply,) = [message async for message in replies]
             assert NAME in {service.name for service in reply.list_services_response.service}

@@ -24,6 +24,7 @@ from groundwire.kernel.catalog_urls import file_of, is_on_server
 from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
 from groundwire.kernel.errors import (
     CallCancelledError,
+    DataLossError,
     DeadlineError,
     DrainingError,
     StoreUnavailableError,
@@ -223,8 +224,11 @@ class Database:
                 migrate(storage)
                 storage.join()
                 return cls(storage, path, clock or SystemClock(), limits)
-        except BaseException:
+        except BaseException as error:
             storage.close()
+            if isinstance(error, DataLossError) and not storage.is_shared:
+                # Whoever opens it is at the machine, and may have named a wrong file.
+                raise DataLossError(f"{path} is damaged, or no catalog: restore a backup", **error.metadata) from error
             raise
 
     @contextmanager

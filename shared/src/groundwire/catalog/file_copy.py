@@ -30,11 +30,12 @@ def settle(path: Path, what: Path) -> None:
 
     Raises:
         DataLossError: it is damaged; names `what` it was made of.
-        PreconditionError: it cannot be read or written.
+        PreconditionError: it cannot be read or written, or is no catalog, as an empty file is none.
     """
     try:
         with closing(sqlite3.connect(path)) as connection:
             (state,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+            revisions = connection.execute("SELECT name FROM sqlite_master WHERE name = 'alembic_version'").fetchall()
             connection.execute("PRAGMA journal_mode = DELETE")
     except sqlite3.OperationalError as error:
         raise PreconditionError(f"the copy {str(path)!r} cannot be made: {error}") from error
@@ -42,3 +43,5 @@ def settle(path: Path, what: Path) -> None:
         raise DataLossError(f"the catalog {str(what)!r} cannot be copied: {error}") from error
     if state != "ok":
         raise DataLossError(f"the catalog {str(what)!r} is damaged: {state}")
+    if not revisions:
+        raise PreconditionError(f"{str(what)!r} is empty, or no catalog")

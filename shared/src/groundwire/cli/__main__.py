@@ -25,6 +25,7 @@ _MEANT = {
     "--host": ("--listen", "--address"),
     "--limit": ("--top-k", "--count"),
     "--port": ("--listen", "--address"),
+    "help": ("--help",),
     "show": ("get",),
 }
 
@@ -111,7 +112,7 @@ def _usage_message(refusal: "click.ClickException", *, as_json: bool) -> str:
         tried = refusal.option_name if isinstance(refusal, click.NoSuchOption) else refusal.command_name
         known = {
             *getattr(context.command, "commands", ()),
-            *(name for each in context.command.params for name in each.opts),
+            *(name for each in context.command.get_params(context) for name in each.opts),
         }
         meant = [name for name in _MEANT.get(tried, ()) if name in known]
         message = f"{refusal.message} Did you mean {meant[0]!r}?" if meant else message

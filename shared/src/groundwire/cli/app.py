@@ -105,13 +105,7 @@ class _App(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - as click calls it
         """List the commands from their summaries, because importing them all would take a second."""
         with formatter.section("Commands"):
-            room = formatter.width - 6 - max(map(len, _SUMMARIES))
-            formatter.write_dl(
-                [
-                    (name, click.Command(name, help=summary).get_short_help_str(room))
-                    for name, (_, summary) in sorted(_SUMMARIES.items())
-                ]
-            )
+            formatter.write_dl([(name, summary) for name, (_, summary) in sorted(_SUMMARIES.items())])
 
 
 @click.group(

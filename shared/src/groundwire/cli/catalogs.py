@@ -39,6 +39,7 @@ _KEY: Final = "page-token.key"
 _MANIFEST: Final = "manifest.json"
 _FORMAT: Final = 1
 _PART: Final = ".partial"
+_INDEX_MISSING: Final = pb.STORE_FINDING_KIND_VECTOR_MISSING
 _LISTENING: Final = "listening on "
 # What makes a server reachable, or asks its callers for other credentials than this one's only caller has, or limits
 # that one; and a folder of uploads that other servers share, of which it would know none and remove all.
@@ -255,13 +256,16 @@ def _checked(data: Path, catalog: str) -> pb.StoreReport:
             for tenant, secret in secrets.items():
                 token_file.write_text(secret, encoding="utf-8")
                 report = check_store("", repair=True) or pb.StoreReport()
-                for finding in report.findings if len(tenants) > 1 else ():
+                # A backup has no index: that the check has made one is no finding.
+                findings = [each for each in report.findings if not (each.repaired and each.kind == _INDEX_MISSING)]
+                made = len(report.findings) - len(findings)
+                for finding in findings if len(tenants) > 1 else ():
                     finding.collection = f"{tenant}/{finding.collection}"
                 total.consistent &= report.consistent
                 total.checked_count += report.checked_count
-                total.finding_count += report.finding_count
-                total.repaired_count += report.repaired_count
-                total.findings.extend(report.findings)
+                total.finding_count += report.finding_count - made
+                total.repaired_count += report.repaired_count - made
+                total.findings.extend(findings)
     return total
 
 

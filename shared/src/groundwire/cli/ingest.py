@@ -6,6 +6,7 @@ from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path, PurePosixPath
 from threading import Event
 from typing import Any, TypeAlias
@@ -14,7 +15,7 @@ import click
 
 from groundwire.api.common.v1.document_pb2 import DocumentFields, DocumentReference
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
-from groundwire.api.ingest.v1.collection_pb2 import Chunker, ChunkingPolicy
+from groundwire.api.ingest.v1.collection_pb2 import Chunker, ChunkingPolicy, Profile
 from groundwire.api.ingest.v1.ingest_result_pb2 import INGEST_WARNING_KIND_CHUNK_UNDERSIZED, IngestWarning
 from groundwire.cli.connection import connect, unreachable
 from groundwire.cli.fields import assign, merged_fields, read_metadata_file
@@ -48,6 +49,7 @@ from groundwire.client import GroundwireClient
 from groundwire.client.uploads import UNARY_BYTES
 from groundwire.kernel.errors import (
     CallCancelledError,
+    CollectionNotFoundError,
     DocumentNotFoundError,
     EmbeddingMismatchError,
     GroundwireError,
@@ -110,7 +112,7 @@ class FileProgress(ProgressBar):
     def finished(self, outcome: FileOutcome) -> None:
         # Without a lock: a race of two threads shows a wrong number for a moment.
         self._chunks += outcome.counts.get("chunks", 0)
-        self.advance(f"{self._chunks} chunks · {outcome.source}" if self._chunks else outcome.source)
+        self.advance(f"{counted(self._chunks, 'chunk')} · {outcome.source}" if self._chunks else outcome.source)
 
 
 def run_json(
@@ -474,16 +476,21 @@ class IngestRun:
         """Print what an ingest would do, and change nothing; return whether all of it could be done.
 
         Raises:
-            CollectionNotFoundError: no such collection; there is nothing to compare with.
             AlreadyExistsError: the collection exists with another profile.
             StoppedRun: it ended before its end; nothing is printed.
         """
-        info = self.client.collection(self.collection).info()
-        info.check_profile(profile)
-        plans = self._for_each(self.sources.files, self._plan_file)
-        if not self.prefix:
-            plans = warned_of_clashes(plans, info.document_count - info.record_count)
-        missing = self._missing()
+        plan_file = partial(self._plan_file, Profile.Value(f"PROFILE_{(profile or 'general').upper()}"))
+        missing: list[MissingDocument] = []
+        try:
+            info = self.client.collection(self.collection).info()
+        except CollectionNotFoundError:  # an ingest would create it
+            plans = self._for_each(self.sources.files, plan_file)
+        else:
+            info.check_profile(profile)
+            plans = self._for_each(self.sources.files, plan_file)
+            if not self.prefix:
+                plans = warned_of_clashes(plans, info.document_count - info.record_count)
+            missing = self._missing()
         gone = {document["document_id"] for document in missing}
         # A file that is another name of a document to be deleted, as after a renaming, is made anew: vectors go with
         # their document. How many tokens would be embedded for it is not known here.
@@ -543,7 +550,7 @@ class IngestRun:
                     raise
                 outcome = FileOutcome(file.source_uri, "failed", error=f"{error.reason}: {reason_of(error)}")
             except OSError as error:
-                outcome = FileOutcome(file.source_uri, "failed", error=f"cannot read: {error.strerror}")
+                outcome = FileOutcome(file.source_uri, "failed", error=f"cannot be read: {error.strerror}")
             progress.finished(outcome)
             return outcome
 
@@ -586,11 +593,16 @@ class IngestRun:
             document_id=result.document.document_id,
         )
 
-    def _plan_file(self, file: SourceFile, _: FileProgress) -> FileOutcome:
+    def _plan_file(self, new_profile: Profile.ValueType, file: SourceFile, _: FileProgress) -> FileOutcome:
         fields = self.options.request_fields(file.source_uri)
         if file.path.stat().st_size > PLANNED_BYTES:
             return FileOutcome(file.source_uri, "failed", error="too large to be planned; it can be ingested")
-        plan = self.client.plan_ingest(collection=self.collection, content=file.path.read_bytes(), **fields)
+        plan = self.client.plan_ingest(
+            collection=self.collection,
+            content=file.path.read_bytes(),
+            new_collection_profile=new_profile,
+            **fields,
+        )
         return FileOutcome(
             file.source_uri,
             shown_name(plan, "outcome"),

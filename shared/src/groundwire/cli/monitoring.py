@@ -24,11 +24,13 @@ _PAGE_SIZE = 200
 _SERVICES = (
     "groundwire.api.ingest.v1.IngestService",
     "groundwire.api.ingest.v1.CollectionService",
+    "groundwire.api.ingest.v1.RecordService",
     "groundwire.api.ingest.v1.MaintenanceService",
     "groundwire.api.retrieve.v1.RetrieveService",
     "groundwire.api.retrieve.v1.LibraryService",
     "groundwire.api.answer.v1.AnswerService",
     "liveness",
+    "accepting",
 )
 # The server keeps the figures of the last hour.
 _LONGEST_WINDOW_S = 3600

@@ -214,7 +214,12 @@ def print_message(message: Message, *, text: str = "", hidden: Sequence[str] = (
 
 def confirm(question: str, *, abort: bool = False) -> bool:
     """Ask a person; the question goes to the error stream, because the output may go to a file."""
-    return click.confirm(one_line(question), abort=abort, err=True)
+    try:
+        return click.confirm(one_line(question), abort=abort, err=True)
+    except click.Abort as unanswered:
+        if unanswered.__context__ is not None:  # Ctrl-C or Ctrl-D, after which the cursor is still behind the question
+            print_line(err=True)
+        raise
 
 
 def is_terminal(*, err: bool = False) -> bool:
@@ -347,6 +352,9 @@ def _closable(stream: TextIO) -> Iterator[None]:
 
 
 _NOTE_CHARS = 40
+_BAR_CHARS = 36
+# Room for `files`, the position and what stands between them.
+_BESIDE_CHARS = 26
 _WORDS = {
     "embedding": "embedding",
     "writing": "writing vectors",
@@ -362,10 +370,15 @@ class ProgressBar:
     def __init__(self, description: str, total: int | None = None, *, quiet: bool) -> None:
         self._note = ""
         self._lock = threading.Lock()
+        # A line that does not fit is wrapped, and drawn once more below itself each time.
+        columns = shutil.get_terminal_size().columns
+        bar_chars = min(_BAR_CHARS, columns // 4)
+        self._note_chars = max(0, min(_NOTE_CHARS, columns - bar_chars - _BESIDE_CHARS))
         # A number that is not known yet is one, so that the bar is empty until then.
         self._bar: Any = click.progressbar(
             length=total or 1,
             label=description,
+            width=bar_chars,
             hidden=quiet or not sys.stderr.isatty(),
             show_pos=True,
             show_percent=False,
@@ -385,12 +398,12 @@ class ProgressBar:
     def advance(self, note: str) -> None:
         """Count one more that is done."""
         with self._lock:
-            self._note = _short(note)
+            self._note = _end_of(note, self._note_chars)
             self._bar.update(1)
 
     def note(self, note: str) -> None:
         with self._lock:
-            self._note = _short(note)
+            self._note = _end_of(note, self._note_chars)
             self._bar.render_progress()
 
     def show(self, progress: progress_pb2.Progress) -> None:
@@ -403,7 +416,7 @@ class ProgressBar:
             self._bar.render_progress()
 
 
-def _short(note: str) -> str:
+def _end_of(note: str, most_chars: int) -> str:
     """Return the end of a note, which says more of a path than its beginning."""
     line = one_line(note)
-    return line if len(line) <= _NOTE_CHARS else f"…{line[1 - _NOTE_CHARS :]}"
+    return line if len(line) <= most_chars else f"…{line[len(line) - most_chars + 1 :]}"[:most_chars]

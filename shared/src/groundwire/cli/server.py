@@ -65,7 +65,7 @@ env_file_option = click.option(
 @click.option("--metrics", help="HOST:PORT to serve Prometheus metrics on, such as 127.0.0.1:9464.")
 @click.option("--keys", type=click.Path(path_type=Path), help="File of API keys; see `groundwire keys`.")
 @click.option("--insecure", is_flag=True, default=None, help="Accept calls from the network without credentials.")
-@click.option("--data", type=click.Path(path_type=Path), help="Folder for all data.")
+@click.option("--data", type=click.Path(), help="Folder for all data.")
 @click.option("--vectors", help="Vector store: qdrant-edge:DIR, chroma:DIR, memory: or a server.")
 @click.option("--catalog", help="Catalog: sqlite:FILE or postgresql://USER@HOST/DATABASE.")
 @click.option("--retrieve", help="For `answer`: where retrieve is, such as dns:///retrieve:50051.")
@@ -104,7 +104,10 @@ def announce(what: str) -> None:
 @env_file_option
 @json_option
 def show_config() -> None:
-    """Print every setting with its value, as variables or with their types as JSON; secrets are blanked."""
+    """Print every setting with its value, as variables or with their types as JSON; secrets are blanked.
+
+    Settings that are not set are comments, so that `--env-file` takes what is printed.
+    """
     with server_packages("config show"):
         from groundwire.standalone.settings import load_settings  # noqa: PLC0415 - may not be installed
 
@@ -112,7 +115,7 @@ def show_config() -> None:
     if printed_as_json(shown):
         return
     for name, value in shown.items():
-        print_line(f"{name}={as_variable(value)}")
+        print_line(f"{'# ' if value is None else ''}{name}={as_variable(value)}")
 
 
 def as_variable(value: Any) -> str:

@@ -685,7 +685,9 @@ class CollectionOperations(Operations, RecordOperations):
         strictness: float | None,
     ) -> answer_pb.AskRequest:
         session_id = session.session_id if isinstance(session, Session) else session or ""
-        with valid_texts({"question": question}):  # of a stream it was not looked at before
+        if not isinstance(question, str):  # of a stream it was not looked at before
+            raise TypeError(f"question must be a text, not {question!r}")
+        with valid_texts({"question": question}):
             return answer_pb.AskRequest(
                 question=question,
                 collection=self.name,

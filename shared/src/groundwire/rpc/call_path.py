@@ -20,6 +20,7 @@ from groundwire.kernel.errors import (
     DeadlineError,
     DrainingError,
     ExhaustedError,
+    NotAvailableError,
     QuotaExceededError,
 )
 from groundwire.kernel.identifiers import quick_id
@@ -41,7 +42,7 @@ from groundwire.rpc.request_context import (
 )
 from groundwire.rpc.tracing import TRACEPARENT_KEY, begin_call, end_call
 
-MethodHandler: TypeAlias = "grpc.RpcMethodHandler[Any, Any] | None"
+MethodHandler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 
 _USER_AGENT_KEY: Final = "user-agent"
 # Anything else could forge log lines.
@@ -93,7 +94,7 @@ class CallPath(grpc.GenericRpcHandler):
         """Do nothing: these are the same handlers, for servers that look them up by their full name."""
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> MethodHandler:
-        """Return the handler of a method with the path around it, or None for a method of no service."""
+        """Return the handler of a method with the path around it, or one that refuses a method of no service."""
         method = handler_call_details.method
         # Wrapped once: the library asks for the handler at every call.
         if (known := self._methods.get(method)) is not None:
@@ -101,7 +102,8 @@ class CallPath(grpc.GenericRpcHandler):
         handlers = (each.service(handler_call_details) for each in self._services)
         handler: Any = next((each for each in handlers if each is not None), None)
         if handler is None:
-            return None
+            # Not kept, and without the path: callers make up any number of names.
+            return grpc.stream_stream_rpc_method_handler(partial(_refuse_unknown, method))
         inbound = "stream" if handler.request_streaming else "unary"
         outbound = "stream" if handler.response_streaming else "unary"
         behaviour = as_coroutine(method, getattr(handler, f"{inbound}_{outbound}"))
@@ -262,3 +264,9 @@ class CallPath(grpc.GenericRpcHandler):
             with suppress(TimeoutError, grpc.aio.InternalError):
                 async with asyncio.timeout(_STATUS_S):
                     await call.context.abort(code_of(type(error)), status.message, tuple(trailers))
+
+
+async def _refuse_unknown(method: str, _requests: Any, context: Any) -> None:
+    name = method.rpartition("/")[2]
+    status = to_status(NotAvailableError(f"{name} is not available at this server", feature=name))
+    await context.abort(code_of(NotAvailableError), status.message, (to_trailer(status),))

@@ -13,7 +13,7 @@ from typing import Any
 import grpc
 import structlog
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
+from grpc_reflection.v1alpha import reflection, reflection_pb2, reflection_pb2_grpc
 
 from groundwire.kernel.errors import PreconditionError
 from groundwire.kernel.identity import Quota
@@ -24,6 +24,7 @@ from groundwire.rpc.health import HealthBoard
 from groundwire.rpc.methods import CALL_LIMITS, FIRST_MESSAGE_S, STREAM_IDLE_S, DeadlineTable, Work
 from groundwire.rpc.tls import ServerTls, TlsFiles
 
+_STABLE_REFLECTION = "grpc.reflection.v1.ServerReflection"
 MAX_RECEIVE_BYTES = 4 * 1024 * 1024 + 64 * 1024
 """4 MiB of content and room for the fields around it."""
 MAX_METADATA_BYTES = 16 * 1024
@@ -137,6 +138,14 @@ class GrpcServer:
             ]
             servicer = reflection.aio.ReflectionServicer([*names, reflection.SERVICE_NAME])
             reflection_pb2_grpc.add_ServerReflectionServicer_to_server(servicer, path)
+            # The stable version, which newer tools ask first, has the same messages under another name.
+            handler = grpc.stream_stream_rpc_method_handler(
+                servicer.ServerReflectionInfo,
+                reflection_pb2.ServerReflectionRequest.FromString,
+                reflection_pb2.ServerReflectionResponse.SerializeToString,
+            )
+            stable = grpc.method_handlers_generic_handler(_STABLE_REFLECTION, {"ServerReflectionInfo": handler})
+            path.add_generic_rpc_handlers([stable])
 
     async def start(self) -> int:
         """Listen, declare the services ready, and return the bound port.

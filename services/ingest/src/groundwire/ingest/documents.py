@@ -42,9 +42,9 @@ from groundwire.ingest.parsing.text_encoding import UTF_8
 from groundwire.ingest.writing import GenerationWriter, Written
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.chunk import Chunk
-from groundwire.kernel.collection import ChunkingPolicy, Collection, CollectionSettings
+from groundwire.kernel.collection import PROFILES, ChunkingPolicy, Collection, CollectionSettings, ProfileName
 from groundwire.kernel.document import Document, DocumentFields, DocumentFormat, file_name
-from groundwire.kernel.errors import DuplicateDocumentError, InvalidRequestError
+from groundwire.kernel.errors import CollectionNotFoundError, DuplicateDocumentError, InvalidRequestError
 from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.latencies import Step
 from groundwire.kernel.records import SOURCE_PREFIX
@@ -126,16 +126,26 @@ class DocumentIngest:
     max_bytes: int
     after_write: Callable[[Collection, bool], None]
 
-    def admit(self, request: IngestRequest, size_bytes: int | None) -> Collection:
+    def admit(
+        self, request: IngestRequest, size_bytes: int | None, new_profile: ProfileName | None = None
+    ) -> Collection:
         """Return the collection that takes the document; the size is None while it is not known.
 
+        With `new_profile`, a collection that does not exist is one of this profile, which is not stored.
+
         Raises:
+            CollectionNotFoundError: there is no such collection.
             EmbeddingMismatchError: its vectors are another model's.
             DocumentTooLargeError: the document is larger than collection or server allow.
             InvalidRequestError: the collection does not take this source, or its rules of chunking cannot be changed
                 like this.
         """
-        collection = self.catalog.collections.get(request.tenant, request.collection)
+        try:
+            collection = self.catalog.collections.get(request.tenant, request.collection)
+        except CollectionNotFoundError:
+            if new_profile is None:
+                raise
+            collection = self._not_stored(request, new_profile)
         # The cheap checks come first, so that a large document is refused at once.
         self.writer.embedder.refuse_other_model(collection)
         check_source(request.source_uri, collection.settings)
@@ -144,14 +154,16 @@ class DocumentIngest:
             check_size(size_bytes, self._limit(collection), request.content_field)
         return collection
 
-    def admit_bytes(self, request: IngestRequest, original: Original) -> tuple[Collection, str]:
+    def admit_bytes(
+        self, request: IngestRequest, original: Original, new_profile: ProfileName | None = None
+    ) -> tuple[Collection, str]:
         """Return the collection that takes the document, and the SHA-256 of its bytes.
 
         Raises:
             InvalidRequestError: the bytes have another hash than was announced.
             GroundwireError: whatever `admit` raises.
         """
-        collection = self.admit(request, original.size_bytes)
+        collection = self.admit(request, original.size_bytes, new_profile)
         source_hash = original.sha256()
         if request.source_hash not in {None, source_hash}:
             raise InvalidRequestError.of("source_hash", f"does not match: the bytes have the SHA-256 {source_hash}")
@@ -247,15 +259,18 @@ class DocumentIngest:
                 self.writer.embedder.cache.put(collection.identity.digest, hashes, unit_vectors(ready.chunks))
             return self._write(collection, draft, budget, lambda _: None, receipt, {})
 
-    def plan(self, request: IngestRequest, original: Original, budget: Budget) -> IngestPlan:
-        """Do what an ingest does before it writes, and embed nothing.
+    def plan(
+        self, request: IngestRequest, original: Original, new_profile: ProfileName | None, budget: Budget
+    ) -> IngestPlan:
+        """Do what an ingest does before it writes, and embed nothing; for `new_profile` see `admit`.
 
         Raises:
+            CollectionNotFoundError: there is no such collection, and no profile of a new one.
             EmbeddingMismatchError: the collection belongs to another model.
             InvalidRequestError: the document would be refused; see its subclasses.
             DuplicateDocumentError: the bytes are stored under another source and the policy is REJECT.
         """
-        under_way, settled = self._examine(request, original, *self.admit_bytes(request, original))
+        under_way, settled = self._examine(request, original, *self.admit_bytes(request, original, new_profile))
         if settled is not None:
             old = self._stored(request, settled.document)
             return IngestPlan(settled.outcome, settled.document, planned_chunks(old, old), remarks=settled.remarks)
@@ -303,6 +318,20 @@ class DocumentIngest:
             self.locks.hold(("bytes", collection.uid, source_hash), budget),
         ):
             yield
+
+    def _not_stored(self, request: IngestRequest, profile: ProfileName) -> Collection:
+        now = self.catalog.database.clock.now()
+        return Collection(
+            uid="",
+            tenant=request.tenant,
+            name=request.collection,
+            engine_name="",
+            profile=profile,
+            identity=self.writer.embedder.embedder.identity,
+            settings=PROFILES[profile],
+            create_time=now,
+            update_time=now,
+        )
 
     def _limit(self, collection: Collection) -> int:
         """Return the most bytes that a document of the collection may have."""

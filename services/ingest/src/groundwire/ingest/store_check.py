@@ -396,6 +396,9 @@ class StoreCheck:
             collection = self.catalog.collections.find(tenant, name)
             if collection is None:
                 return
+            if repair:
+                # Otherwise it would list, chunk by chunk, what the server is about to fill, as after a restoration.
+                self._await_refill(collection, budget)
             try:
                 yield from self._check_index(collection, budget, report, repair=repair)
             except CollectionNotFoundError:
@@ -404,10 +407,7 @@ class StoreCheck:
             except StoreUnavailableError:
                 if attempt + 1 == _ATTEMPTS_BESIDE_BUILDS or not self._is_damaged(collection):
                     raise
-                # The server refills a collection with damaged files by itself: wait until it has.
-                while self._is_damaged(collection):
-                    budget.check()
-                    time.sleep(_LOOK_EVERY_S)
+                self._await_refill(collection, budget)
                 engine_name = collection.engine_name
                 message = "the index was missing or damaged; the server filled it again from the catalog"
                 report(StoreFinding(FindingKind.VECTOR_MISSING, collection.name, engine_name, message, repaired=True))
@@ -453,6 +453,12 @@ class StoreCheck:
             self._rebuild(collection, budget)
         for finding in wrong:
             report(replace(finding, repaired=repair))
+
+    def _await_refill(self, collection: Collection, budget: Budget) -> None:
+        """Wait until the server has filled a collection with damaged or lost files, which it does by itself."""
+        while self._is_damaged(collection):
+            budget.check()
+            time.sleep(_LOOK_EVERY_S)
 
     def _is_damaged(self, collection: Collection) -> bool:
         return isinstance(self.vectors, Recoverable) and collection.engine_name in self.vectors.unverified()

@@ -3,6 +3,7 @@
 import errno
 import fcntl
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -27,6 +28,7 @@ MAX_PART_BYTES = 1 << 20
 # What a client has to send again after a crash is bounded by both; each sync costs milliseconds.
 SYNC_EVERY_BYTES = 4 << 20
 SYNC_EVERY_S = 1.0
+_UPLOAD_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 # Most documents are smaller, and need no file.
 _IN_MEMORY_BYTES = 1 << 20
@@ -121,7 +123,12 @@ class StagingFolder:
             (self._folder / upload_id).unlink(missing_ok=True)
 
     def names(self) -> set[str]:
-        return {path.name for path in self._folder.iterdir()} if self._folder.is_dir() else set()
+        """Return the ids of uploads that have a file.
+
+        Other files are not ours to remove: the setting may name a folder that is used for something else.
+        """
+        found = self._folder.iterdir() if self._folder.is_dir() else ()
+        return {path.name for path in found if _UPLOAD_ID.fullmatch(path.name)}
 
 
 @contextmanager

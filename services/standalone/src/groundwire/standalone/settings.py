@@ -29,6 +29,7 @@ CLIENT_VARIABLES = {
     "GROUNDWIRE_TOKEN_FILE",
 }
 """Variables that the command line reads, not the server."""
+_FOLDERS = ("GROUNDWIRE_DATA", "GROUNDWIRE_CACHE", "GROUNDWIRE_INGEST_STAGING")
 _TEST_PREFIX = "GROUNDWIRE_TEST_"
 _SECRETS = "GROUNDWIRE_SECRETS"
 
@@ -198,6 +199,10 @@ def load_settings(**flags: Any) -> ProcessSettings:
             near = get_close_matches(name.removeprefix(PREFIX), names, n=2)
             hint = f"; did you mean {' or '.join(names[each] for each in near)}?" if near else ""
             violations.append(FieldViolation(name, f"is not a setting{hint}"))
+    # A variable of a script that is not set; as a path it would be the folder that the process happens to run in.
+    for name, value in {**{name: os.environ.get(name) for name in _FOLDERS}, "data": flags.get("data")}.items():
+        if value == "":
+            violations.append(FieldViolation(name, "is empty; name a folder, or leave it out for the default"))
     refuse(violations)
     return settings
 

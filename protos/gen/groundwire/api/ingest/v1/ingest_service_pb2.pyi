@@ -545,6 +545,7 @@ class PlanIngestRequest(_message.Message):
     DUPLICATE_POLICY_FIELD_NUMBER: _builtins.int
     CHUNKING_FIELD_NUMBER: _builtins.int
     SOURCE_VERSION_FIELD_NUMBER: _builtins.int
+    NEW_COLLECTION_PROFILE_FIELD_NUMBER: _builtins.int
     collection: _builtins.str
     """Required. Name of the collection."""
     source_uri: _builtins.str
@@ -561,6 +562,10 @@ class PlanIngestRequest(_message.Message):
     """Optional. Version of the document in the system it comes from, such as a revision or a time: it must not fall. One
     below that of the stored document, also of one that was deleted and not purged, is ABORTED with
     SOURCE_VERSION_STALE, so that a late event never overwrites a newer one. Unset: no check, and the stored one stays.
+    """
+    new_collection_profile: _collection_pb2.Profile.ValueType
+    """Optional. Profile of a new collection. A collection that does not exist is then planned for as if it had just been
+    created with this profile; unset, it is NOT_FOUND. Without effect on one that exists.
     """
     @_builtins.property
     def fields(self) -> _document_pb2.DocumentFields:
@@ -582,10 +587,11 @@ class PlanIngestRequest(_message.Message):
         duplicate_policy: _ingest_result_pb2.DuplicatePolicy.ValueType = ...,
         chunking: _collection_pb2.ChunkingPolicy | None = ...,
         source_version: _builtins.int | None = ...,
+        new_collection_profile: _collection_pb2.Profile.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_source_version", b"_source_version", "body", b"body", "chunking", b"chunking", "content", b"content", "fields", b"fields", "source_version", b"source_version", "text", b"text"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_source_version", b"_source_version", "body", b"body", "chunking", b"chunking", "collection", b"collection", "content", b"content", "duplicate_policy", b"duplicate_policy", "fields", b"fields", "format", b"format", "source_uri", b"source_uri", "source_version", b"source_version", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_source_version", b"_source_version", "body", b"body", "chunking", b"chunking", "collection", b"collection", "content", b"content", "duplicate_policy", b"duplicate_policy", "fields", b"fields", "format", b"format", "new_collection_profile", b"new_collection_profile", "source_uri", b"source_uri", "source_version", b"source_version", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__source_version: _TypeAlias = _typing.Literal["source_version"]  # noqa: Y015
     _WhichOneofArgType__source_version: _TypeAlias = _typing.Literal["_source_version", b"_source_version"]  # noqa: Y015

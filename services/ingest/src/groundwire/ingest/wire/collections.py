@@ -35,7 +35,7 @@ from groundwire.rpc.value_messages import members_by_number, parse_duration, to_
 _MODES = members_by_number(search_mode_pb2.SearchMode, SearchMode)
 _DUPLICATES = members_by_number(pb.DuplicateChunkPolicy, DuplicateChunkPolicy)
 _FIELD_TYPES = members_by_number(pb.FieldType, FieldType)
-_PROFILES = members_by_number(pb.Profile, ProfileName)
+PROFILES_BY_NUMBER = members_by_number(pb.Profile, ProfileName)
 _TEXTUAL = frozenset({FieldType.STRING, FieldType.STRING_LIST})
 _MAX_TOP_K = 100
 _MAX_QUERY_CHARS = 8192
@@ -73,7 +73,7 @@ def parse_create_collection(
     `find` returns a tenant's collection, None when there is none of that name.
     """
     name = parse_collection_name(request.collection)
-    given = known(_PROFILES, request.profile, "profile")
+    given = known(PROFILES_BY_NUMBER, request.profile, "profile")
     existing = find(tenant, name)
     profile = given or (existing.profile if existing else DEFAULT_PROFILE)
     defaults = PROFILES[profile]

@@ -24,8 +24,10 @@ from groundwire.ingest.ingesting import (
 )
 from groundwire.ingest.parsing.parsed_document import Original
 from groundwire.ingest.parsing.source_text import SourceWarning, check_size
+from groundwire.ingest.wire.collections import PROFILES_BY_NUMBER
 from groundwire.ingest.wire.fields import known, parse_chunking, parse_fields, parse_metadata, parse_tags
 from groundwire.kernel.chunk import Chunk
+from groundwire.kernel.collection import ProfileName
 from groundwire.kernel.document import DocumentFields, DocumentFormat
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError, refuse
 from groundwire.kernel.filters import Filter, leaves
@@ -210,10 +212,13 @@ def _metadata_change(
     return MetadataChange(values, removed, clears=_ALL in removed)
 
 
-def parse_plan_ingest(request: pb.PlanIngestRequest, tenant: str) -> tuple[IngestRequest, Original]:
+def parse_plan_ingest(request: pb.PlanIngestRequest, tenant: str) -> tuple[IngestRequest, Original, ProfileName | None]:
+    """Return the ingest that is planned, and the profile of its collection if that does not exist."""
+    profile = known(PROFILES_BY_NUMBER, request.new_collection_profile, "new_collection_profile")
+    given = {field.name: value for field, value in request.ListFields()}
+    given.pop("new_collection_profile", None)
     # Parsed like the ingest it plans, so that both are refused and prepared in the same way.
-    same = pb.IngestDocumentRequest(**{field.name: value for field, value in request.ListFields()})
-    return parse_ingest_document(same, tenant)
+    return *parse_ingest_document(pb.IngestDocumentRequest(**given), tenant), profile
 
 
 def to_plan_response(plan: IngestPlan) -> pb.PlanIngestResponse:

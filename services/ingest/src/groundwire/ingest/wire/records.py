@@ -181,7 +181,9 @@ def merged_record(
         else:
             message.metadata.pop(key, None)
     message.etag = request.record.etag
-    return parse_record(message, "record", count_tokens)
+    # Its id is stored, whatever it looks like: earlier versions took memories of the 30th of February.
+    message.ClearField("record_id")
+    return replace(parse_record(message, "record", count_tokens), record_id=request.record.record_id)
 
 
 def parse_order(order: int) -> RecordOrder:

@@ -60,7 +60,8 @@ def checked_metadata(document_type: str, metadata: Mapping[str, MetadataValue]) 
                 parsed[key] = value
         checked = check_metadata(document_type, parsed)
     except NotFoundError as error:
-        raise InvalidRequestError.of("document_type", f"unknown kind {document_type!r}") from error
+        known = ", ".join(MODELS)
+        raise InvalidRequestError.of("document_type", f"must be one of {known}, not {document_type!r}") from error
     own = {_PREFIX + key: value for key, value in checked.pop(OWN_KEYS, {}).items()}
     values = {key: tuple(value) if isinstance(value, list) else value for key, value in (checked | own).items()}
     return to_metadata({key: value for key, value in values.items() if value != ()})
