@@ -38,6 +38,31 @@ def test_what_stands_in_a_note_is_text(note: str) -> None:
     ]
 
 
+@pytest.mark.parametrize("between", ["\n: ", "\n:   ", "\r\n: ", "\n:\t"])
+@pytest.mark.parametrize("term", ["Fox", "`fox`", "**Fox**", "[Fox](fox.md) and vixen"])
+def test_a_term_and_its_definition_are_one_line(term: str, between: str) -> None:
+    (_, told), (_, more), *rest = _read(f"{term}{between}An animal of the wood.\n  It sleeps by day.\n\nMice eat.")
+    assert (" ".join(told.split()), more) == (f"{term}: An animal of the wood.", "It sleeps by day.")
+    assert rest == [(BlockKind.PROSE, "Mice eat.")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# Fox\n: An animal of the wood.",
+        "Fox\n\n: An animal of the wood.",
+        "Fox:\n: An animal of the wood.",
+        "Fox\n:An animal of the wood.",
+        "| Fox |\n: An animal of the wood.",
+        "```\nFox\n: An animal of the wood.\n```",
+        f"{'Fox ' * 30}\n: An animal of the wood.",
+        ": An animal of the wood.",
+    ],
+)
+def test_a_colon_below_anything_but_a_term_stays(text: str) -> None:
+    assert read_markdown(text) == text
+
+
 def test_code_in_a_note_and_elsewhere_stays_code() -> None:
     code = "```toml\n!!! note\n(a)=\n```{note}\n```"
     text = f"````{{note}}\nFoxes sleep.\n\n{code}\n````\n\n{code}"

@@ -22,7 +22,10 @@ _OF_PROSE = re.compile(
 )
 # They say nothing to a reader.
 _OF_LAYOUT = re.compile(r"contents|(?:current)?module|figure|image|include|index|literalinclude|program|raw|toctree")
-_SIGNS = ("```{", "~~~{", ":::", "!!!", "???", "===", "///", "[!", ")=")
+# A definition in the dialects of PHP and MyST: the term stands in the line above.
+_DEFINITION = re.compile(r":[ \t]++\S")
+_DEFINED = re.compile(r"[ \t]{0,3}(?:[\w`\[(]|\*\*)[^\r\n]{0,79}(?<!:)\s*")
+_SIGNS = ("```{", "~~~{", ":::", "!!!", "???", "===", "///", "[!", ")=", "\n: ", "\n:\t")
 _VISIBLE = re.compile(r"[^\r\n]")
 
 
@@ -30,7 +33,8 @@ def read_markdown(text: str) -> str:
     """Return a text of the same length in which directives and HTML are plain Markdown.
 
     What stands in a note, a warning, a tab or the like of MyST, MkDocs, Docusaurus or GitHub is text like any other,
-    and no code; tables of contents and other layout are spaces. Takes time linear in the length of the text.
+    and no code; tables of contents and other layout are spaces. A term and its definition are one line, with a colon
+    between them. Takes time linear in the length of the text.
     """
     return html_as_markdown(_without_directives(text) if any(sign in text for sign in _SIGNS) else text)
 
@@ -59,6 +63,9 @@ def _without_directives(text: str) -> str:
         elif run:
             around, is_hidden = run, _OF_LAYOUT.fullmatch(name or "") is not None
             shown.append(_blank(line) if is_hidden else line)
+        elif _DEFINITION.match(line) and shown and _DEFINED.fullmatch(shown[-1]):
+            shown[-1] = f"{shown[-1].rstrip()}:".ljust(len(shown[-1]))
+            shown.append(f" {line[1:]}")
         else:
             has_options = is_option
             shown.append(_blank(line) if is_option or _MARK.match(line) else line)
