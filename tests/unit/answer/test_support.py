@@ -122,6 +122,9 @@ def test_numbers_names_and_negations_that_the_passage_lacks_weaken_support(fitti
         "~~~\n\n",
         ">>> a\n\n",
         "a::\n\n  b\n\n",
+        "- a\n  - b\n",
+        "| a |\n|---|\n| b |\n\nc\n",
+        "a\n: b\n",
     ],
 )
 def test_hostile_text_is_read_in_no_time(piece: str) -> None:

@@ -485,8 +485,11 @@ class _Reader:
             above = " ".join([about, *(texts[parent] for parent in path)])
             label = ranges[path[-1]] if path and _is_label(texts[path[-1]]) else None
             yield from self._item(entry, above, before_code, label)
-            below = [other for other, its_path in enumerate(paths) if place in its_path]
-            if len(below) > 1 and _is_label(texts[place]):
+            if not _is_label(texts[place]):
+                continue
+            after = next((other for other in range(place + 1, len(paths)) if place not in paths[other]), len(paths))
+            below = range(place + 1, after)
+            if len(below) > 1:
                 indent = 2 + 2 * len(path)
                 part = _shown_list(
                     f"{texts[place]}:", [marks[each][indent:] for each in below], [texts[each] for each in below]
