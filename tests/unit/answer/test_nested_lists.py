@@ -54,6 +54,12 @@ def test_an_item_below_no_label_is_read_alone(first: str, second: str) -> None:
     assert (closing.text, closing.header) == ("Close the lid of the kettle.", ())
 
 
+@pytest.mark.parametrize("item", ["TODO: say more of it.", "Read item [1] of it.", "Is it full?", "See above."])
+def test_what_says_nothing_says_nothing_below_a_label_either(item: str) -> None:
+    found = excerpts_of(f"- Weekly\n  - {item}\n  - Empty the tray.\n")
+    assert [each.text for each in found if not each.is_whole] == ["Weekly: Empty the tray."]
+
+
 def test_a_list_further_in_is_shown_from_its_own_margin() -> None:
     found = excerpts_of("- Kettle\n  - Weekly\n    - Wipe the display.\n    - Empty the tray.\n")
     assert [each.text for each in found if each.is_whole][1] == "Weekly:\n- Wipe the display.\n- Empty the tray."

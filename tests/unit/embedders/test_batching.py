@@ -10,11 +10,12 @@ import pytest
 
 from groundwire.embedders import batching
 from groundwire.embedders.batching import MAX_QUERY_RUN, BatchingEmbedder
+from groundwire.embedders.model import pad
 from groundwire.embedders.tokenization import TokenIds
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import CallCancelledError, DeadlineError, OverloadedError, UnavailableError
-from tests.unit.embedders.word_engine import END, START, WordEngine, word_model
+from tests.unit.embedders.word_engine import END, PAD, START, WordEngine, word_model
 
 
 @pytest.fixture
@@ -41,6 +42,17 @@ def eventually(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.002)
+
+
+@pytest.mark.parametrize(("lengths", "padded"), [([3], 8), ([8, 2], 8), ([9], 12), ([12, 5], 12)])
+def test_sequences_are_padded_to_a_multiple_of_eight_within_the_limit_of_the_model(
+    lengths: list[int], padded: int
+) -> None:
+    sequences = [np.full(length, START, np.int64) for length in lengths]
+    input_ids, mask = pad(sequences, word_model(max_tokens=12))
+    assert input_ids.shape == mask.shape == (len(lengths), padded)
+    assert mask.sum(axis=1).tolist() == lengths
+    assert input_ids.tolist() == [[START] * length + [PAD] * (padded - length) for length in lengths]
 
 
 def queued_queries(embedder: BatchingEmbedder) -> int:

@@ -271,7 +271,7 @@ class _Reader:
                 names = row_cells(self._content[slice(*header)], self.passage.markup)
                 yield _TableHeader(tuple(_quoted(self._run, *header)), names)
 
-    def excerpts(self, headers: Sequence[_TableHeader] = ()) -> Iterator[Excerpt]:
+    def excerpts(self, headers: Sequence[_TableHeader]) -> Iterator[Excerpt]:
         """Yield what the run offers, from top to bottom; `headers` are those of the tables of all runs."""
         self._headers = headers
         index = 0
@@ -545,9 +545,10 @@ class _Reader:
             return
         term = LABEL.match(self._content, said[0].start, said[0].end)
         if label is not None and len(said) == 1:
-            text, header = f"{self._plain(*label)}: {text}", ((self.passage, *label),)
-            if len(words(text)) >= MIN_WORDS and len(text) <= MAX_CHARS:
-                yield Excerpt(self.passage, BlockKind.LIST_ITEM, start, end, text, about, header=header)
+            labelled = f"{self._plain(*label)}: {text}"
+            if _is_statement(labelled) and not _EDITORIAL.match(text):
+                header = ((self.passage, *label),)
+                yield Excerpt(self.passage, BlockKind.LIST_ITEM, start, end, labelled, about, header=header)
             return
         if len(said) > 1 and len(text) > (MAX_ITEM_CHARS if term else MAX_CHARS):
             yield from self._said_of(said, term, about)

@@ -12,7 +12,7 @@ from groundwire.kernel.sentences import CJK_STOPS, STOPS, ends_in_abbreviation
 CHAPTER_LEVEL = 1
 SECTION_LEVEL = 2
 AFTER_PARAGRAPH, AFTER_LINE, AFTER_SENTENCE, IN_SENTENCE, AFTER_WORD, INSIDE_WORD = 0.1, 0.3, 0.4, 1.3, 1.5, 5.0
-"""Costs of ending a chunk there, on the scale of `packing.pack`; judged on technical books."""
+"""Costs of ending a chunk there, on the scale of `splitter.pack`; judged on technical books."""
 AFTER_HEADING = 3.0
 _IN_CODE = 0.5
 _BLANK_LINE_END = re.compile(r"(?:\r\n|\r|\n)[ \t]*(?:\r\n|\r|\n)\s*\Z")
