@@ -81,6 +81,14 @@ def test_a_sentence_with_hardly_a_word_of_its_own_explains_nothing(question: str
         ("The HealthPlan (short: refund) is a share of the bill.", 0.0),
         ("Copays are also available for children.", 0.3),
         ("Copays are deprecated, use refunds.", 0.3),
+        ("The copay is charging nobody here.", 0.3),
+        ("The copay is anything that you pay.", 1.0),
+        ("Paying the copay is an example of a fee.", 0.0),
+        ("The copay is an example of a fee.", 0.3),
+        ("Such a fee is known as a share or a copay.", INTRODUCED_AS_TERM),
+        ("Such a fee is known as a refund or share.", 0.0),
+        ("copay \u2013 what you pay for each visit", 0.7),
+        ("copay-share of the bill for each visit", 0.3),
         ("The copay shares the bill.", 0.7),
         ("@copay/shares to have shares in the bill.", 0.3),
         ("The copay of a plan is what you pay for each visit.", 1.0),
@@ -398,10 +406,22 @@ def test_a_description_is_that_of_its_chapter() -> None:
     question = read_question("What does owl clean do?")
     for heading, definition in (("Description", BELOW_ITS_NAME), ("Examples", 0.0)):
         content = f"## {heading}\n\nThis command frees space of the nest."
-        (sentence,) = find_excerpts([make_passage(content, chapter="owl clean")])
+        (sentence,) = find_excerpts([make_passage(content, chapter="owl clean", section_heading=heading)])
         (scored,) = score_excerpts(question, [sentence], [1.0])
         assert scored.definition == definition, heading
-        assert scored_text(question, sentence).startswith("owl clean ") is (heading == "Description")
+        assert scored_text(question, sentence).startswith("owl clean: ") is (heading == "Description")
+
+
+def test_a_heading_may_name_its_subject_in_front_of_what_that_is() -> None:
+    question = read_question("What is /nests used for?")
+    for heading, definition in (
+        ("/nests: Where owls sleep", BELOW_ITS_NAME),
+        ("/dens: Where foxes sleep", 0.0),
+        ("Where owls sleep", 0.0),
+    ):
+        (sentence,) = find_excerpts([make_passage(f"## {heading}\n\nThis folder holds straw for the night.")])
+        (scored,) = score_excerpts(question, [sentence], [1.0])
+        assert scored.definition == definition, heading
 
 
 def test_a_name_that_is_always_in_italics_is_not_introduced_by_them() -> None:

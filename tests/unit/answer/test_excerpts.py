@@ -656,6 +656,56 @@ def test_a_short_line_of_a_text_without_marks_is_a_heading_before_a_path_too() -
     )
 
 
+def test_a_heading_that_only_says_which_part_follows_comes_behind_the_one_above_it() -> None:
+    content = (
+        "## /nests\n\n### Purpose\n\nThis folder holds straw for owls. It is dry.\n\n## Purpose\n\nOwls need beds."
+    )
+    first, *_, last = excerpts_of(content)
+    assert (first.heading, first.text) == ("/nests: Purpose", "/nests: This folder holds straw for owls.")
+    assert [passage.content[start:end] for passage, start, end in first.header] == ["## /nests"]
+    assert (last.heading, last.text) == ("Purpose", "Owls need beds.")
+
+
+@pytest.mark.parametrize(
+    ("heading", "chapter", "section", "shown"),
+    [
+        ("Purpose", "Owls", "/nests", "/nests: Purpose"),
+        ("Requirements", "Owls", "/nests", "/nests: Requirements"),
+        ("Purpose", "Owls", "", "Owls: Purpose"),
+        ("Requirements", "Owls", "", "Requirements"),
+        ("Nests", "Owls", "/nests", "Nests"),
+    ],
+)
+def test_the_heading_above_the_first_one_of_a_passage_is_that_of_its_section(
+    heading: str, chapter: str, section: str, shown: str
+) -> None:
+    content = f"### {heading}\n\nOwls sleep on straw at noon."
+    passage = make_passage(content, start=90, chapter=chapter, section=section, section_heading=heading)
+    (excerpt,) = find_excerpts([passage])
+    assert excerpt.heading == shown
+
+
+def test_the_title_of_the_section_above_is_no_sentence_of_a_printed_page() -> None:
+    content = "5.1. /nests : Beds of owls for all of the forest\n\n5.1.1. Purpose\n\nThis folder holds straw for owls."
+    above = "/nests : Beds of owls for all of the forest"
+    passage = make_passage(content, markup=Markup.NONE, section=above, section_heading="Purpose")
+    (excerpt,) = find_excerpts([passage])
+    assert excerpt.text == "/nests : Beds of owls for all of the forest: This folder holds straw for owls."
+    assert [passage.content[start:end] for passage, start, end in excerpt.header] == [content.partition("\n")[0]]
+
+
+def test_emphasis_of_several_sentences_shows_no_marks() -> None:
+    content = (
+        '_"Owls sleep by day. They are birds of *the* night."_ **Foxes run. Foxes hide.** Use `_owl` and `fox_` now.'
+    )
+    assert next(quoted(each) for each in excerpts_of(content)) == '_"Owls sleep by day.'
+    shown = " ".join(texts_of(content))
+    assert '"Owls sleep by day. They are birds of the night."' in shown
+    assert "*" not in shown
+    assert "_" not in shown.replace("_owl", "").replace("fox_", "")
+    assert "Use _owl and fox_ now." in shown
+
+
 @pytest.mark.parametrize("name", ["--max-owls N", "MAX_OWLS", "owls.count", "-o, --owls"])
 def test_what_opens_the_section_of_a_setting_or_an_option_comes_with_its_name(name: str) -> None:
     content = f"# {name}\n\nCounts owls by night. It needs a lamp."

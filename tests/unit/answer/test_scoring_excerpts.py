@@ -452,6 +452,19 @@ def test_a_purpose_that_excludes_what_is_asked_for_is_another() -> None:
     assert _best("How do I list owls that belong to no zoo?", other, best) == other
 
 
+def test_a_purpose_may_stand_in_front_of_what_to_click_on() -> None:
+    other, best = "To wake an owl it takes patience and a mouse.", "To wake an owl click on Owls and Wake."
+    assert _best("How do I wake an owl?", other, best) == best
+
+
+def test_how_something_should_be_is_told_by_a_rule() -> None:
+    question = read_question("How should nests be named?")
+    assert kind_match(question, "The convention is the name of the tree.") > 0
+    assert kind_match(question, "Names of nests must begin with the tree.") > 0
+    assert kind_match(question, "Nests are high up in a tree.") < 0
+    assert kind_match(read_question("How do I name nests?"), "The convention is the name of the tree.") < 0
+
+
 def test_what_only_says_that_there_are_types_names_none() -> None:
     assert is_announcement("There are some other account types.")
     assert not is_announcement("There are some types: assets and equity.")

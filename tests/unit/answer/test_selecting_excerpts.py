@@ -51,6 +51,12 @@ def test_a_comparison_speaks_of_both_sides() -> None:
     assert " ".join(joined).count(fox) == 1
 
 
+def test_an_item_about_one_side_leaves_the_other_side_open() -> None:
+    question = "What is the difference between a fox and an owl?"
+    fox, owl = "fox - a beast that hunts mice like an owl.", "owl - a bird that hunts mice by night."
+    assert _compared(question, f"- {fox}\n- {owl}\n- hen - a bird for its eggs.") == [fox, owl]
+
+
 def test_what_other_documents_say_is_no_part_of_an_answer_about_the_one_that_is_named() -> None:
     question = "What does Health Plus cover?"
     contents = {
@@ -221,6 +227,12 @@ def test_a_sentence_that_only_speaks_of_what_there_is_comes_with_the_list_of_it(
     assert with_list(read_question(question), [lead], [lead, far]) == [lead]
     later = make_scored(question, f"{sentence}\n\n{'Snow fell on it all winter. ' * 12}\n\n{listed}")
     assert with_list(read_question(question), later[:1], later) == later[:1]
+    named = "The forest has three owls: barn, eagle and tawny owls."
+    told = make_scored(question, f"{sentence}\n\n{'Snow fell on it all winter. ' * 12}\n\n{named}")
+    lead = next(each for each in told if each.excerpt.text == sentence)
+    assert [each.excerpt.text for each in with_list(read_question(question), [lead], told)] == [sentence, named]
+    of_others = make_scored(question, f"{sentence}\n\nIt has three birds: barn, eagle and tawny ones.")
+    assert with_list(read_question(question), of_others[:1], of_others) == of_others[:1]
     other = make_scored(question, f"{sentence}\n\n## Foxes\n\n{listed}")
     assert with_list(read_question(question), other[:1], other) == other[:1]
 

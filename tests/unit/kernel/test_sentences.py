@@ -30,6 +30,7 @@ def test_a_paragraph_is_split_at_full_stops_also_across_lines() -> None:
         "Call `foo. Bar` now.",
         "See i.e. The Book for more.",
         "He waited... and left.",
+        "He waited . . . and left.",
         "Version 1.2.3 of node.js works.",
         "Roe v. Wade was decided in 1973.",
         "They climbed Mt. Rainier with Capt. Hook and Lt. Col. Sanders.",
@@ -88,6 +89,14 @@ def test_numbers_end_sentences_where_they_are_no_ordinals() -> None:
     ]
     assert _texts("Das Jahr war 1990. März folgte.") == ["Das Jahr war 1990.", "März folgte."]
     assert _texts("He said no. Nobody came.") == ["He said no.", "Nobody came."]
+
+
+def test_an_ellipsis_with_spaces_ends_a_sentence_where_another_one_begins() -> None:
+    assert _texts("He waited . . . Then he left.") == ["He waited . . .", "Then he left."]
+    assert _texts("It runs on a PC here. .NET is another matter.") == [
+        "It runs on a PC here.",
+        ".NET is another matter.",
+    ]
 
 
 def test_stops_of_arabic_urdu_and_hindi_end_sentences() -> None:

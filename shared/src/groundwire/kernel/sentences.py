@@ -321,6 +321,8 @@ def _ends_sentence(text: str, begin: int, stop: re.Match[str], end: int) -> bool
         return True
     if following.group(1).islower():  # an ellipsis, an abbreviation, a quoted exclamation
         return False
+    if following.group(1) == "." and not text[following.end() : following.end() + 1].strip():
+        return False  # an ellipsis with spaces: "one . . . and two"
     # No abbreviation is longer; searching from the start of the sentence would be quadratic in its stops.
     up_to_mark = text[max(begin, stop.start() - _LONGEST_ABBREVIATION) : stop.start() + 1]
     if _ALWAYS_INSIDE.search(up_to_mark):

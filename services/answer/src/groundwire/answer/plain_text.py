@@ -44,6 +44,13 @@ _HYPHENATED = re.compile(
 # Behind a stop or a mark, raised digits refer to notes; elsewhere they may be exponents.
 _NOTE = r"[\u00b9\u00b2\u00b3\u2070\u2074-\u2079]{1,4}+"
 _REFERENCE_ABOVE = re.compile(rf"(?<=[.,;:!?\"\u201d\u2019]){_NOTE}(?:[,\u2013-]{_NOTE}){{0,8}}+(?=\s|$)")
+# Emphasis within a paragraph, which may hold several sentences. The same mark in front of a word begins another, which
+# keeps the search linear.
+_EMPHASIS = re.compile(
+    r"(?<![\w\\*_])(?P<front>\*{1,3}|_{1,3})(?=[^\s*_])"
+    r"(?:(?!(?<![\w\\*_])(?P=front)(?=[^\s*_])|\n[^\S\n]*\n)[\s\S])+?"
+    r"(?<=\S)(?P<back>(?P=front))(?![\w*_])"
+)
 _QUOTE_MARKS = re.compile(r"\n[ \t]{0,3}(?:>[ \t]?)+")
 
 
@@ -80,6 +87,17 @@ def plain_text(text: str, markup: Markup) -> str:
             elif token.type in {"softbreak", "hardbreak"} or token.content.startswith("<br"):
                 text += " "
     return " ".join(text.split())
+
+
+def emphasis_marks(text: str) -> list[tuple[range, range]]:
+    """Return where the marks in front of and behind each emphasis of a Markdown text stand, in order."""
+    prose, done = "", 0
+    for start, end in code_spans(text, 0, len(text)):
+        prose += text[done:start] + "x" * (end - start)
+        done = end
+    return [
+        (range(*match.span("front")), range(*match.span("back"))) for match in _EMPHASIS.finditer(prose + text[done:])
+    ]
 
 
 def _raised(match: re.Match[str]) -> str:

@@ -111,6 +111,9 @@ _STEP = re.compile(
     r"|using|use the|with the|can (?:\w+ )?be \w+\b[^.;]{0,60}\b(?:with|by|using|via|through))\b",
     re.IGNORECASE,
 )
+# "How should files be named?" asks for a rule rather than for steps.
+_RULE_ASKED = re.compile(r"\bhow (?:should|must|shall)\b", re.IGNORECASE)
+_RULE = re.compile(r"\b(?:must|should|shall|recommend\w*|conventions?)\b", re.IGNORECASE)
 _EXAMPLE = re.compile(
     r"\b(?:for (?:example|instance)|e\.g\.|such as|an example|examples? (?:is|are|of))", re.IGNORECASE
 )
@@ -124,6 +127,10 @@ _OCCASION = re.compile(
     rf"{_TIME.pattern}"
     r"|(?i:\b(?:if|when(?:ever)?|unless|as soon as|situations?|recommended|appropriate|suitable|useful|best for"
     r"|(?:intended|meant|good|suited) for|in (?:(?:most|all|some|many|such|these|which) )?cases?)\b)"
+)
+_LISTED = re.compile(
+    r"(?:(?<=\w):|\b(?:such as|including|namely|are)) [^:.;,]{2,60}(?:, [^:.;,]{2,60}){1,12},? (?:and|or) "
+    r"|(?<=\w): [^:.;,]{2,60} (?:and|or) "
 )
 _EVIDENCE = {
     QuestionKind.OCCASION: _OCCASION,
@@ -220,9 +227,10 @@ _MADE = re.compile(
     r"(?:by|in|from|on|with|when|if|at|after|before|as)\b",
     re.IGNORECASE,
 )
-# Nor does whether it is there, or still is: "Middleware is available too", "The plugin is deprecated".
+# Nor does whether it is there, or still is, or what it is doing: "The plugin is deprecated".
 _THERE = re.compile(
-    r" (?:also |now |only )?(?:available|supported|included|installed|enabled|hosted|deprecated|obsolete)\b",
+    r" (?:also |now |only )?(?:available|supported|included|installed|enabled|hosted|deprecated|obsolete"
+    r"|(?!(?:any|every|some|no)thing\b)\w+ing\b)",
     re.IGNORECASE,
 )
 # What something is or does besides comes after what it is: "Split DNS can also be used to …".
@@ -236,6 +244,7 @@ BELOW_ITS_NAME = 0.8
 _INTRODUCED = re.compile(
     r"\b(?:called|named|known as|termed|meant by|referred to as) (?:an? |the )?(?P<term>[^.,;:()]{2,60})"
 )
+_OR = re.compile(r" or (?:an? |the )?")
 # "… Rules Check (ERC)" and "(Multiversion Concurrency Control, MVCC)".
 _ABBREVIATION = re.compile(r"(?:[\s\"\u201d]\(|, )(?P<term>[A-Z]{2,6})\)")
 # "This PEP introduces …", "A new type … is added".
@@ -278,7 +287,8 @@ _PRAISING = (
 )
 _PRAISE = re.compile(
     rf" (?:also )?(?:{_PRAISING}\b|(?:an?|the) {_PRAISING} (?:way|part|choice|option|idea|tool|thing|step|place|source"
-    r"|resource|reason|aspect|feature|benefit|example|consideration|element|component|factor|topic|concept)s?\b)",
+    r"|resource|reason|aspect|feature|benefit|example|consideration|element|component|factor|topic|concept)s?\b"
+    r"|an example of\b)",
     re.IGNORECASE,
 )
 # "Be aware of the formulary, which is a list of medications"; the same with a dash; "Race conditions, in which …".
@@ -297,7 +307,7 @@ KINDS = frozenset(
         " package library class object attribute field option flag setting value plan service record concept term tool"
         " directive builtin mode extension plugin middleware pragma clause environment platform system framework"
         " software application program database language protocol format standard project directory folder hierarchy"
-        " area archive implementation setup"
+        " area archive implementation setup filesystem"
     )
 )
 """Stems of what says of what kind a thing is: "the match statement" for `match`, "the String type" for `String`."""
@@ -306,7 +316,15 @@ CONSTANT = re.compile(r"\b[A-Z]{5,}\b")
 _OPTION = re.compile(r"(?<!\S)--?[A-Za-z][\w-]*+")
 REFERENCE = re.compile(rf"{_OPTION.pattern}[^.:!?]{{0,60}}|{NAME_OF_CODE}(?:\(\))?")
 """A heading that is the name of what its section describes: `--fail-fast N`, `MAX_AGE`, `os.urandom()`."""
-LABEL = re.compile(r"(?P<term>[^:.\n]{2,60})(?<! to):\s")
+SAYS_WHAT_IS_ABOVE = re.compile(r"description|overview|introduction|summary|abstract|about|purpose", re.IGNORECASE)
+"""A heading of what says what the thing is that the heading above names."""
+PART_OF_SECTION = re.compile(
+    rf"{SAYS_WHAT_IS_ABOVE.pattern}|requirements|usage|synopsis|details|notes?|background|(?:specific )?options"
+    r"|examples?|rationale|definition|parameters|syntax",
+    re.IGNORECASE,
+)
+"""A heading that says which part of a section follows, and not what that is about."""
+LABEL = re.compile(r"(?P<term>[^:.\n]{2,60}?)(?:(?<! to):| [-\u2013\u2014])\s")
 """A term in front of what explains it: "Coinsurance: the share that you pay", as glossaries and lists have it."""
 # `Rc<T>` is Rc.
 _TYPE_PARAMETER = re.compile(r"(?<=\w)<[A-Z](?:, ?[A-Z])*>")
@@ -338,6 +356,8 @@ def kind_match(question: Question, text: str) -> float:
     pattern = _DATED if is_past else _EVIDENCE.get(question.kind)
     if pattern is None:
         return 0.0
+    if question.kind is QuestionKind.PROCEDURE and _RULE_ASKED.search(question.text) and _RULE.search(text):
+        return 1.0
     is_good_for = PURPOSE_ASKED.search(question.text) is not None and _GOOD_FOR.search(text) is not None
     return 1.0 if is_good_for or pattern.search(text) else -1.0
 
@@ -471,7 +491,9 @@ def defines(subject: AbstractSet[str], text: str, source: str) -> float:
         return 0.7
     # "A split DNS setup" is what split DNS is; "tuple structs" are no tuples.
     kinds = KINDS if len(subject) > 1 else frozenset()
-    terms = [_stems(match["term"], subject) for match in _INTRODUCED.finditer(text)]
+    # "Known as realized gains or capital gains" introduces both.
+    names = (name for match in _INTRODUCED.finditer(text) for name in (match["term"], *_OR.split(match["term"])))
+    terms = [_stems(name, subject) for name in names]
     introduced = any(subject <= term <= subject | kinds for term in terms)
     if introduced or sets_off(subject, source) or _presents(subject, text) or is_spelled_out:
         return INTRODUCED_AS_TERM
@@ -556,6 +578,11 @@ def says_who_or_when_written(question: Question, field: str) -> bool:
     return pattern is not None and bool(
         pattern.fullmatch(field.strip(" :")) and _ASKS_FOR_WRITING.search(question.text)
     )
+
+
+def lists_in_words(text: str) -> bool:
+    """Tell whether a sentence names several things: "This section presents three schemes: a, b and c"."""
+    return _LISTED.search(text) is not None
 
 
 def is_step(text: str) -> bool:

@@ -1,18 +1,19 @@
 """Picks from retrieved passages what could stand in an answer: sentences, list items, lists, table rows, code."""
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import dropwhile
 from textwrap import dedent
 
 from groundwire.answer.evidence import Markup, Passage
-from groundwire.answer.extractive.cues import LABEL, REFERENCE
+from groundwire.answer.extractive.cues import LABEL, PART_OF_SECTION, REFERENCE, SAYS_WHAT_IS_ABOVE
 from groundwire.answer.extractive.excerpt import MAX_CHARS, MIN_WORDS, Excerpt, Quoted
 from groundwire.answer.extractive.reading import ASKED, FIELD, MIN_FIELDS, NUMBER_WORDS, RULE, is_title, read_items
 from groundwire.answer.extractive.records import record_excerpts
 from groundwire.answer.extractive.weights import LABEL_WORDS
-from groundwire.answer.plain_text import TABLE_RULE, ends_sentence, plain_text, row_cells, row_text
+from groundwire.answer.plain_text import TABLE_RULE, emphasis_marks, ends_sentence, plain_text, row_cells, row_text
 from groundwire.answer.summaries import without_hearsay
 from groundwire.kernel.records import SOURCE_PREFIX
 from groundwire.kernel.sentences import QUESTION_MARKS, BlockKind, Sentence, heading_text, split_sentences
@@ -243,7 +244,9 @@ class _Reader:
         self.passage, content = passage, passage.content
         self._run = run
         # The titles of the sections of a PDF, which only the passages tell from other lines.
-        titles = (each.section_heading for each in run if each.section_heading != each.title)
+        titles = {
+            title for each in run for title in (each.section_heading, each.section) if title not in {"", each.title}
+        }
         self._titles = {tuple(words(title)) for title in titles} if passage.markup is Markup.NONE else set()
         content, self.items = read_items(passage, self._titles)
         self._is_record = passage.source_uri.startswith(SOURCE_PREFIX)
@@ -251,6 +254,7 @@ class _Reader:
             # What the assistant said, as a summary has it, is no source for what it says.
             self.items = split_sentences(without_hearsay(content))
         self._content = content
+        self._stray_marks = self._marks_across_sentences() if passage.markup is Markup.MARKDOWN else []
         # A text without headings has its title in their place.
         has_heading = passage.markup is not Markup.NONE or passage.section_heading != passage.title
         self._heading = passage.section_heading if has_heading else ""
@@ -258,8 +262,10 @@ class _Reader:
         self._is_opening = passage.span.start == 0 and passage.markup in {Markup.MARKDOWN, Markup.RST}
         if self._is_opening:
             self._heading = passage.document_name
+        self._above, self._above_level = "", 0
+        self._heading = self._with_above(self._heading, level=0)
         self._title = self._heading if self._titles else ""
-        self._heading_span: tuple[Quoted, ...] = ()
+        self._above_span: tuple[Quoted, ...] = ()
         self._opening: int | None = None
         self._antecedent: Sentence | None = None
         self._lead_in: Sentence | None = None
@@ -336,7 +342,7 @@ class _Reader:
     def _section(self, item: Sentence) -> Iterator[Excerpt]:
         """Begin the section of a heading, which is quoted only where it has the date of a release."""
         lines = self._source(item).splitlines()
-        heading = " ".join(filter(_WORD.search, lines)).strip()
+        heading = line = " ".join(filter(_WORD.search, lines)).strip()
         # The title of a page in a dump names its subject only, not what its first section is about.
         is_page = _PAGE_TITLE.match(heading) is not None
         heading = "" if is_page else ASKED.sub("", heading.strip("#= "), count=1)
@@ -353,11 +359,30 @@ class _Reader:
         # The title without the lines above and below it.
         title = next(filter(_WORD.search, lines), "")
         start = self._content.find(title, item.start)
-        self._heading_span = ((self.passage, start, start + len(title)),) if self._heading else ()
+        level = len(line) - len(line.lstrip("#"))
+        if PART_OF_SECTION.fullmatch(self._heading):
+            self._heading = self._with_above(self._heading, level=level)
+        else:
+            self._above, self._above_level = self._heading, level
+            self._above_span = ((self.passage, start, start + len(title)),) if self._heading else ()
         self._antecedent = self._lead_in = None
         if _RELEASE.search(self._heading):
             kind, end = BlockKind.LIST_ITEM, start + len(title)
             yield Excerpt(self.passage, kind, start, end, self._heading, "", heading=self._heading)
+
+    def _with_above(self, heading: str, *, level: int) -> str:
+        """Return a heading behind the one above it where it says nothing by itself: "/srv: Purpose"."""
+        if not PART_OF_SECTION.fullmatch(heading):
+            return heading
+        if heading == self.passage.section_heading:
+            is_below_section = self.passage.section not in {"", heading}
+            of_chapter = self.passage.chapter if SAYS_WHAT_IS_ABOVE.fullmatch(heading) else ""
+            self._above = self.passage.section if is_below_section else of_chapter
+        elif 0 < level <= self._above_level:
+            self._above = ""
+        if not self._above:
+            self._above_span = ()
+        return f"{self._above}: {heading}" if self._above not in {"", heading} else heading
 
     def _named(self, excerpt: Excerpt) -> Excerpt:
         """Return what opens the section of an option, a setting or a function, or a README, with the name of that."""
@@ -370,15 +395,35 @@ class _Reader:
         }
         if is_opening and is_of_document and not _NO_TAGLINE.search(excerpt.text):
             return replace(excerpt, tagline_of=self._heading)
-        if not is_opening or not REFERENCE.fullmatch(self._heading) or self._heading in excerpt.text:
+        # "This directory holds …" opens a section on `/srv`.
+        is_part = self._heading != self._above and self._above_span != ()
+        is_named = REFERENCE.fullmatch(self._heading) is not None or (excerpt.leans and is_part)
+        if not is_opening or not is_named or self._above in excerpt.text:
             return excerpt
-        return replace(excerpt, text=f"{self._heading}: {excerpt.text}", header=self._heading_span)
+        return replace(excerpt, text=f"{self._above}: {excerpt.text}", header=self._above_span)
 
     def _source(self, item: Sentence) -> str:
         return self._content[item.start : item.end]
 
     def _plain(self, start: int, end: int) -> str:
-        return plain_text(self._content[start:end], self.passage.markup)
+        text = self._content[start:end]
+        first, last = (bisect_left(self._stray_marks, border, key=lambda mark: mark.start) for border in (start, end))
+        for mark in reversed(self._stray_marks[first:last]):
+            text = text[: mark.start - start] + text[mark.stop - start :]
+        return plain_text(text, self.passage.markup)
+
+    def _marks_across_sentences(self) -> list[range]:
+        """Return the marks of emphasis that begins in one sentence and ends in another, where each would show one."""
+        starts = [item.start for item in self.items]
+        return sorted(
+            (
+                mark
+                for pair in emphasis_marks(self._content)
+                if bisect_right(starts, pair[0].start) != bisect_right(starts, pair[1].start)
+                for mark in pair
+            ),
+            key=lambda mark: mark.start,
+        )
 
     def _prose(self, index: int) -> Iterator[Excerpt]:
         item = self.items[index]
@@ -452,7 +497,7 @@ class _Reader:
             text = self._plain(item.start, end)
             if LABEL.match(text) and len(words(text)) < LABEL_WORDS and not _EDITORIAL.match(text):
                 # `Default: 30` below the name of a setting says it of that.
-                of, header = self._heading, self._heading_span
+                of, header = self._heading, self._above_span
                 text = f"{of}: {text}" if header else text
                 yield Excerpt(self.passage, kind, item.start, end, text, of, field_of=of, header=header)
 
@@ -634,7 +679,7 @@ class _Reader:
                 continue
             if cells[0]:
                 first_column.append(cells[0])
-            named = cells[0].endswith(":") and len(cells) == _PAIR and not header and self._heading_span
+            named = cells[0].endswith(":") and len(cells) == _PAIR and not header and self._above_span
             if named:
                 yield self._field_in_row(start, end, cells)
                 continue
@@ -669,7 +714,7 @@ class _Reader:
     def _field_in_row(self, start: int, end: int, cells: Sequence[str]) -> Excerpt:
         """Return a row such as `Default: | 5` of a table that describes what the heading names."""
         said, of = cells[1] if _SAYS_WHAT.match(cells[0]) else " ".join(cells), self._heading
-        field = Excerpt(self.passage, BlockKind.TABLE, start, end, f"{of}: {said}", of, header=self._heading_span)
+        field = Excerpt(self.passage, BlockKind.TABLE, start, end, f"{of}: {said}", of, header=self._above_span)
         return field if said == cells[1] else replace(field, field_of=of)
 
     def _is_link(self, start: int, end: int) -> bool:

@@ -16,6 +16,7 @@ from groundwire.answer.extractive.cues import (
     KINDS,
     LABEL,
     REFERENCE,
+    SAYS_WHAT_IS_ABOVE,
     definition_match,
     has_amount,
     is_announcement,
@@ -111,18 +112,19 @@ _INLINE_CODE = re.compile(r"`([^`\n]+)`")
 # "To replace a key, make a second one": what is done to what end.
 _PURPOSE = re.compile(
     r"^(?:(?:in order )?to|if you (?:want|need|wish|would like) to|when you (?:want|need) to)"
-    r" (?P<does>[^,.;:]{2,80})[,:]",
+    r" (?P<does>[^,.;:]{2,80}?)(?:[,:]| (?=(?:click|select|choose|press|use|run|type|enter|open|go)\b))",
     re.IGNORECASE,
 )
 _NOUN_PHRASE = re.compile(
-    r"(?:(?:this|it) is (?:an?|the)|an?|this (?:type|kind|sort|form) of \w+ [a-z]+s) ", re.IGNORECASE
+    r"(?:(?:this|it) is (?:an?|the)|an?|this (?:type|kind|sort|form) of \w+ [a-z]+s|this \w+ (?:contains|holds)) ",
+    re.IGNORECASE,
 )
 # What a manual page is about, below its heading "NAME": "git-clean - Remove untracked files from the working tree".
 _MANUAL_PAGE = re.compile(r"(?P<name>[\w.+-]+(?:, [\w.+-]+)*) [-\u2013\u2014] (?P<does>\S.*)")
 # What an option does, such as "-m, --move: Move a branch, together with its reflog."
 _DESCRIBED_OPTION = re.compile(r"--?[A-Za-z][^:\n]{0,60}: (?P<does>[^,.;:]{2,80})")
-# A section that says what its chapter is about: "Description" below "borg compact".
-_OF_ITS_CHAPTER = re.compile(r"(?:description|overview|introduction|summary|abstract|about|purpose)", re.IGNORECASE)
+# "borg compact: Description".
+_OF_ABOVE = re.compile(rf"(?P<named>.+): (?:{SAYS_WHAT_IS_ABOVE.pattern})", re.IGNORECASE)
 _NOUN_PHRASE_OR_VERB = re.compile(rf"{_NOUN_PHRASE.pattern}|[a-z]+[a-rt-z]s ", re.IGNORECASE)
 _DOES = re.compile(r"\bwhat do(?:es)? .* do\W*$", re.IGNORECASE)
 _SELF = re.compile(r"\b(?:I|me|my|mine|we|(?-i:us)|our|ours)\b", re.IGNORECASE)
@@ -155,12 +157,9 @@ def scored_text(question: Question, excerpt: Excerpt) -> str:
     """Return what is embedded of an excerpt: its text below the heading that it stands under.
 
     The name of the document comes first where it has a number that the question has: "PEP 8" means nothing to a model.
-    So does the chapter before a heading such as "Description".
     """
     about = excerpt.about.strip()
-    if _OF_ITS_CHAPTER.fullmatch(excerpt.heading):
-        about = f"{excerpt.passage.chapter} {about}"
-    elif name := _named_as(question, excerpt.passage):
+    if name := _named_as(question, excerpt.passage):
         about = f"{name} {about}"
     if excerpt.kind is BlockKind.CODE and about and about != excerpt.heading:
         # Code says little to a model of sentences; what introduces it says what it shows. A command is short.
@@ -332,13 +331,18 @@ def _is_empty(question: Question, excerpt: Excerpt) -> bool:
 
 def _is_below_name(question: Question, excerpt: Excerpt) -> bool:
     """Tell whether an excerpt opens a section named after the subject with what that is: below "# Mpmath", "A …"."""
-    named = excerpt.passage.chapter if _OF_ITS_CHAPTER.fullmatch(excerpt.heading) else excerpt.heading
-    if not (excerpt.opens and is_name_of(named, set(question.subject))):
+    part = _OF_ABOVE.fullmatch(excerpt.heading)
+    named = part["named"] if part else excerpt.heading
+    label = LABEL.match(named)  # "/srv: Data for services"
+    subject = set(question.subject)
+    if not excerpt.opens or not (is_name_of(named, subject) or (label and is_name_of(label["term"], subject))):
         return False
     # The reference of a setting or function says of it what it is without repeating the name: "Writes the record …".
     is_reference = REFERENCE.fullmatch(excerpt.heading) is not None and excerpt.kind is not BlockKind.LIST_ITEM
     says_what = _NOUN_PHRASE if _DOES.search(question.text) is None else _NOUN_PHRASE_OR_VERB
-    return bool(excerpt.tagline_of) or is_reference or says_what.match(excerpt.text) is not None
+    return (
+        bool(excerpt.tagline_of) or is_reference or says_what.match(excerpt.text.removeprefix(f"{named}: ")) is not None
+    )
 
 
 def _definition(question: Question, excerpt: Excerpt, source: str, path: str, *, is_below_name: bool) -> float:

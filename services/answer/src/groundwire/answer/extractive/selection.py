@@ -5,7 +5,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from groundwire.answer.extractive.cues import INTRODUCED_AS_TERM, defines, is_announcement, kind_match
+from groundwire.answer.extractive.cues import (
+    INTRODUCED_AS_TERM,
+    LABEL,
+    defines,
+    is_announcement,
+    is_name_of,
+    kind_match,
+    lists_in_words,
+)
 from groundwire.answer.extractive.excerpt import Excerpt
 from groundwire.answer.extractive.scoring import Scored, covered, resemble
 from groundwire.answer.extractive.weights import (
@@ -107,9 +115,13 @@ def of_each_side(question: Question, lead: Scored, scored: Sequence[Scored]) -> 
     if lead.excerpt.is_whole:
         return chosen
     both = frozenset().union(*question.sides)
+    is_named = lead.excerpt.header or lead.excerpt.kind is BlockKind.LIST_ITEM
+    label = LABEL.match(lead.excerpt.text) if is_named else None
     for side in question.sides:
         own = side.difference(*(other for other in question.sides if other != side)) or side
-        if any(own <= each.excerpt.stems for each in chosen):
+        # "purge: also removes what was configured" is about one side, whatever else it mentions.
+        is_of_other = label is not None and not is_name_of(label["term"], side)
+        if any(own <= each.excerpt.stems for each in chosen) and not is_of_other:
             continue
         speaking = [
             each
@@ -154,19 +166,28 @@ def with_context(question: Question, lead: Scored, excerpts: Sequence[Excerpt]) 
 
 
 def with_list(question: Question, leads: Sequence[Scored], scored: Sequence[Scored]) -> list[Scored]:
-    """Return the leads of an answer to what there is with the list of that, where they only speak of it."""
+    """Return the leads of an answer to what there is with the list of that, where they only speak of it.
+
+    A sentence may have the list as well: "There are three kinds: a, b and c."
+    """
     one = leads[0]
-    if question.kind is not QuestionKind.ENUMERATION or any(each.excerpt.is_whole for each in leads):
+    if question.kind is not QuestionKind.ENUMERATION or any(_lists(each) for each in leads):
         return [*leads]
     lists = [
         each
         for each in scored
-        if each.excerpt.is_whole
+        if _lists(each)
         and each.score >= one.score - LIST_DROP
         and _shares_section(each.excerpt, one.excerpt)
-        and 0 <= _source_position(each.excerpt) - _source_end(one.excerpt) <= SHOWN_WITHIN
+        and (distance := _source_position(each.excerpt) - _source_end(one.excerpt)) >= 0
+        and (distance <= SHOWN_WITHIN or not each.excerpt.is_whole)
     ]
     return [*leads, *sorted(lists, key=Scored.order)[:1]]
+
+
+def _lists(item: Scored) -> bool:
+    is_sentence = item.excerpt.kind is BlockKind.PROSE
+    return item.excerpt.is_whole or (is_sentence and item.coverage == 1.0 and lists_in_words(item.excerpt.text))
 
 
 def with_code(question: Question, leads: Sequence[Scored], scored: Sequence[Scored]) -> list[Scored]:
