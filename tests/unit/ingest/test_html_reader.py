@@ -25,6 +25,17 @@ def test_headings_and_paragraphs_are_blocks_and_inline_tags_are_nothing() -> Non
     assert [found.text[heading.start : heading.end] for heading in found.outline.headings] == ["# Of Tides", "### Deep"]
 
 
+@pytest.mark.parametrize(
+    ("box", "is_section"), [("note", False), ("Warning box", False), ("example", False), ("notes", True), ("", True)]
+)
+def test_the_title_of_a_note_begins_no_section(box: str, is_section: bool) -> None:
+    html = (
+        f'<h2>Tides</h2><p>They rise.</p><div class="{box}"><h3 class="title">Note</h3><p>Twice.</p></div><p>They fall.'
+    )
+    note = "### Note" if is_section else "Note"
+    assert text_of(html) == f"## Tides\n\nThey rise.\n\n{note}\n\nTwice.\n\nThey fall."
+
+
 def test_scripts_styles_navigation_and_what_is_hidden_are_left_out() -> None:
     noise = "<script>a < b</script><style>p {}</style><nav><ul><li>Home</ul></nav><template><p>no</p></template>"
     assert text_of(f"<title>T</title>{noise}<ul hidden><li>no</ul><!-- no --><p>Yes.{noise}") == "Yes."

@@ -64,6 +64,9 @@ _NAVIGATION_NAMES = (
     "pagination genindextable modindextable"
 )
 _NAVIGATION = frozenset(_NAVIGATION_NAMES.split())
+# Classes of boxes within a section; their titles begin no section of their own.
+_BOX_NAMES = "admonition attention caution danger example hint important note tip warning"
+_BOXES = frozenset(_BOX_NAMES.split())
 # What links of headings to themselves show; fonts of icons have theirs where Unicode has no characters.
 _ANCHOR = re.compile("[\u00b6#\U0001f517]|[\ue000-\uf8ff]+")
 # Stands for `<br>` until the white space around it is gone; no text has it, because the parser leaves it out.
@@ -287,7 +290,7 @@ class HtmlText:
         if self._cell_depth:
             self._leave_in_cell(node)
         elif tag in _HEADINGS:
-            if self._lists:  # the heading of an item is no heading of the page
+            if self._lists or _is_box(node.parent):  # the heading of an item or a note is no heading of the page
                 self._flush()
             else:
                 self._end_terms()
@@ -402,6 +405,10 @@ def _is_noise(node: Any) -> bool:
             or _COOKIES.search(f"{said.get('id')} {said.get('class')}") is not None
         )
     return tag in _NOISE or (tag == "a" and _ANCHOR.fullmatch(_only_text(node).strip()) is not None)
+
+
+def _is_box(node: Any) -> bool:
+    return node.tag in _BLOCKS and not _BOXES.isdisjoint((node.attributes.get("class") or "").casefold().split())
 
 
 def _ordinal(node: Any, name: str, default: int) -> int:
