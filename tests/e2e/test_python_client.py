@@ -315,10 +315,20 @@ def test_many_files_are_ingested_and_each_fails_for_itself(client: GroundwireCli
     for number in range(102):
         paths[f"{number:03}.md"] = tmp_path / f"{number:03}.md"
         paths[f"{number:03}.md"].write_text(f"Tide {number}.\n", encoding="utf-8")
+    paths["none.md"] = tmp_path / "none.md"
+    paths["folder"] = tmp_path
+    paths["last.md"] = tmp_path / "last.md"
+    paths["last.md"].write_text("The last of the tides.\n", encoding="utf-8")
     outcomes = many.ingest_many(paths, tags=["sea"])
+    unreadable = outcomes[-3:-1]
+    assert [type(error) for error in unreadable] == [InvalidRequestError] * 2
+    assert "none.md cannot be read: No such file" in str(unreadable[0])
+    assert "cannot be read: Is a directory" in str(unreadable[1])
     assert isinstance(outcomes[1], EmptyDocumentError)
     results = [outcome for outcome in outcomes if isinstance(outcome, IngestResult)]
-    assert [result.document.source for result in results] == [source for source in paths if source != "b/empty.md"]
+    assert [result.document.source for result in results] == [
+        source for source in paths if source not in {"b/empty.md", "none.md", "folder"}
+    ]
     assert {result.outcome for result in results} == {"created"}
     assert {result.document.tags for result in results} == {("sea",)}
     again = many.ingest_many([tmp_path / "001.md", tmp_path / "000.md"])

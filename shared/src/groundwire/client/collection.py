@@ -270,7 +270,6 @@ class CollectionOperations(Operations, RecordOperations):
 
         Raises:
             GroundwireError: an error that concerns all of them, such as a missing collection.
-            OSError: a file cannot be opened.
 
         Example:
             handbook = client.collection("handbook")

@@ -235,20 +235,36 @@ async def ingest_files(
     outcomes: list[IngestResult | GroundwireError] = []
     batch = pb.BatchIngestDocumentsRequest(collection=collection)
     for source, path in files:
-        size = (await transport.off_loop(path.stat)).st_size
-        if size > UNARY_BYTES:
-            outcomes += await _send_batch(transport, batch)  # first, so that outcomes stay in the order of the files
-            header = pb.UploadHeader(collection=collection, source_uri=source, fields=fields)
-            try:
-                outcomes.append(IngestResult.of((await upload(transport, path, header, None)).result))
-            except (InvalidRequestError, AlreadyExistsError, ConflictError) as error:  # of this document alone
-                outcomes.append(error)
+        try:
+            is_large = (await transport.off_loop(path.stat)).st_size > UNARY_BYTES
+            content = b"" if is_large else await transport.off_loop(path.read_bytes)
+        except OSError as error:
+            # The batch first, so that outcomes stay in the order of the files.
+            outcomes += [*await _send_batch(transport, batch), _unreadable(path, error)]
             continue
-        content = await transport.off_loop(path.read_bytes)
+        if is_large:
+            header = pb.UploadHeader(collection=collection, source_uri=source, fields=fields)
+            outcomes += [*await _send_batch(transport, batch), await _upload_one_of_many(transport, path, header)]
+            continue
         batch.requests.add(source_uri=source, content=content, fields=fields)
         if batch.ByteSize() >= _BATCH_BYTES or len(batch.requests) == _BATCH_DOCUMENTS:
             outcomes += await _send_batch(transport, batch)
     return outcomes + await _send_batch(transport, batch)
+
+
+async def _upload_one_of_many(
+    transport: Transport, path: Path, header: pb.UploadHeader
+) -> IngestResult | GroundwireError:
+    try:
+        return IngestResult.of((await upload(transport, path, header, None)).result)
+    except OSError as error:
+        return _unreadable(path, error)
+    except (InvalidRequestError, AlreadyExistsError, ConflictError) as error:  # of this document alone
+        return error
+
+
+def _unreadable(path: Path, error: OSError) -> InvalidRequestError:
+    return InvalidRequestError.of("files", f"{path} cannot be read: {error.strerror or error}")
 
 
 async def _send_batch(
