@@ -68,6 +68,8 @@ def test_a_sentence_with_hardly_a_word_of_its_own_explains_nothing(question: str
         ("Copays can be thought of as shares of a bill.", 1.0),
         ("Copays are created by the plan.", 0.5),
         ("Copays are indicated by an asterisk.", 0.7),
+        ("Copays are defined via the plan of each year.", 0.5),
+        ("Copays are defined as fees of a visit.", 0.7),
         ("Copays can also be used to allow visits.", 0.5),
         ("Copays are also known as fees of a visit.", 0.7),
         ("A fixed fee is usually referred to as a copay.", INTRODUCED_AS_TERM),
@@ -128,7 +130,13 @@ def test_a_command_does_not_define_its_program() -> None:
 
 @pytest.mark.parametrize(
     "said",
-    ["This is the program that counts", "It is a program that counts", "A program for", "This type of program counts"],
+    [
+        "This is the program that counts",
+        "It is a program that counts",
+        "A program for",
+        "This type of program counts",
+        "This tool has",
+    ],
 )
 def test_what_is_said_of_this_below_a_name_defines_it(said: str) -> None:
     def first(heading: str) -> Scored:

@@ -667,21 +667,23 @@ def test_a_heading_that_only_says_which_part_follows_comes_behind_the_one_above_
 
 
 @pytest.mark.parametrize(
-    ("heading", "chapter", "section", "shown"),
+    ("heading", "chapter", "section", "title", "shown"),
     [
-        ("Purpose", "Owls", "/nests", "/nests: Purpose"),
-        ("Requirements", "Owls", "/nests", "/nests: Requirements"),
-        ("Purpose", "Owls", "", "Owls: Purpose"),
-        ("Requirements", "Owls", "", "Requirements"),
-        ("Nests", "Owls", "/nests", "Nests"),
+        ("Purpose", "Owls", "/nests", "Birds", "/nests: Purpose"),
+        ("Requirements", "Owls", "/nests", "Birds", "/nests: Requirements"),
+        ("Purpose", "Owls", "", "Birds", "Owls: Purpose"),
+        ("Requirements", "Owls", "", "Birds", "Requirements"),
+        ("Nests", "Owls", "/nests", "Birds", "Nests"),
+        ("Description", "Synopsis", "", "owl-wake", "owl-wake: Description"),
+        ("Description", "Synopsis", "", "How to wake an owl", "Description"),
     ],
 )
 def test_the_heading_above_the_first_one_of_a_passage_is_that_of_its_section(
-    heading: str, chapter: str, section: str, shown: str
+    heading: str, chapter: str, section: str, title: str, shown: str
 ) -> None:
     content = f"### {heading}\n\nOwls sleep on straw at noon."
-    passage = make_passage(content, start=90, chapter=chapter, section=section, section_heading=heading)
-    (excerpt,) = find_excerpts([passage])
+    place = make_passage(content, start=90, chapter=chapter, section=section, section_heading=heading, title=title)
+    (excerpt,) = find_excerpts([place])
     assert excerpt.heading == shown
 
 

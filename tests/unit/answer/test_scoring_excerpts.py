@@ -7,6 +7,7 @@ from groundwire.answer.extractive.cues import (
     has_amount,
     is_announcement,
     kind_match,
+    undoes,
 )
 from groundwire.answer.extractive.excerpt import Excerpt
 from groundwire.answer.extractive.excerpts import find_excerpts
@@ -450,6 +451,18 @@ def test_a_purpose_that_excludes_what_is_asked_for_is_another() -> None:
     other, best = "To list owls that belong to no zoo, run strays.", "To list owls of a zoo, ask there."
     assert _best("How do I list owls of a zoo?", other, best) == best
     assert _best("How do I list owls that belong to no zoo?", other, best) == other
+
+
+def test_how_to_undo_something_does_not_say_how_to_do_it() -> None:
+    question = read_question("How do I lock the den?")
+    for text, is_undone in (
+        ("To unlock the den, turn the key.", True),
+        ("To un-lock the den, turn the key.", True),
+        ("To lock or unlock the den, turn the key.", False),
+        ("To unpack the den, turn the key.", False),
+    ):
+        assert undoes(question, "", text) is is_undone, text
+    assert not undoes(read_question("How do I unlock the den?"), "", "To unlock the den, turn the key.")
 
 
 def test_a_purpose_may_stand_in_front_of_what_to_click_on() -> None:

@@ -192,6 +192,19 @@ def test_small_sections_of_a_chapter_are_joined() -> None:
     assert (chunk.section, chunk.hierarchy_path, chunk.undersized) == ("A", ("One", "A"), False)
 
 
+def test_the_title_of_the_front_matter_stands_above_headings_unless_the_text_has_one() -> None:
+    titled, lower = "---\ntitle: Owls\n---\n\n", f"### Use\n\n{prose(7)}\n"
+    (chunk,) = parse(titled + lower)
+    assert (chunk.hierarchy_path, chunk.chapter, chunk.section_title) == (("Owls", "Use"), "Use", "Use")
+    assert chunk.embedding_text.startswith("Owls\nUse\n\n### Use")
+    (chunk,) = parse(f"{titled}# Birds\n\n{lower}")
+    assert chunk.hierarchy_path == ("Birds", "Use")
+    (chunk,) = parse(lower)
+    assert chunk.hierarchy_path == ("Use",)
+    (chunk,) = parse(f"{titled}{prose(7)}\n")
+    assert (chunk.hierarchy_path, chunk.section_title, chunk.level) == (("Owls",), "Owls", 1)
+
+
 def test_sections_that_are_long_enough_stay_apart() -> None:
     text = f"# One\n\n## A\n\n{prose(7)}\n\n## B\n\n{prose(7, 2)}\n"
     chunks = parse(text)

@@ -99,6 +99,7 @@ _GOOD_FOR = re.compile(
 _UNDOES = re.compile(
     r"\b(?:disable[sd]?\b|disabling|deactivat|turn(?:ing)? (?:\w+ )?off\b|opt(?:ing)? out\b)", re.IGNORECASE
 )
+_REVERSED = re.compile(r"(?<![\w-])un-?([a-z]{3,})", re.IGNORECASE)
 _STEP = re.compile(
     r"^(?:(?:to|if|when|for|with|in|then|first|next|finally|please|once)\b[^,.]{2,80}, (?:then )?"
     r"|(?:then|first|next|please) )?"
@@ -222,9 +223,9 @@ _DEFINING_VERB = re.compile(
 )
 # How something comes about or where it stands does not say what it is: "Environments are created by calls".
 _MADE = re.compile(
-    r" (?:\w+ly )?(?!used|designed|meant|intended|called|known|defined|indicated|denoted|represented|characteri[sz]ed"
-    r"|composed)\w+(?:ed|wn|en) (?:\w+ly )?"
-    r"(?:by|in|from|on|with|when|if|at|after|before|as)\b",
+    r" (?:\w+ly )?(?!used|designed|meant|intended|called|known|defined as|indicated|denoted|represented"
+    r"|characteri[sz]ed|composed)\w+(?:ed|wn|en) (?:\w+ly )?"
+    r"(?:by|in|from|on|with|when|if|at|after|before|as|via|through|using)\b",
     re.IGNORECASE,
 )
 # Nor does whether it is there, or still is, or what it is doing: "The plugin is deprecated".
@@ -592,8 +593,11 @@ def is_step(text: str) -> bool:
 
 def undoes(question: Question, heading: str, text: str) -> bool:
     """Tell whether a text, or what stands below a heading, says how to be without what the question asks how to do."""
+    # "To un-deprecate a package" for "How do I deprecate a package?".
+    reversed_deeds = {stem(verb) for verb in _REVERSED.findall(text)}.intersection(question.stems)
+    is_reversed = bool(reversed_deeds.difference(content_stems(_REVERSED.sub("", text))))
     is_undoing = _UNDOES.match(heading) is not None or _UNDOES.search(text) is not None
-    return is_undoing and _UNDOES.search(question.text) is None
+    return is_reversed or (is_undoing and _UNDOES.search(question.text) is None)
 
 
 def is_tip(text: str) -> bool:

@@ -71,6 +71,7 @@ _UNFINISHED = re.compile(
     re.IGNORECASE,
 )
 _SPEAKING_WORDS = 11
+_NAME_WORDS = 3
 _ONLY_INTRODUCES = re.compile(
     r"^here (?:is|are)\b"
     r"|\b(?:like (?:this|so)|this|these|that|those|following|follows|below|here|include[sd]?|including|such as|are|is"
@@ -374,10 +375,14 @@ class _Reader:
         """Return a heading behind the one above it where it says nothing by itself: "/srv: Purpose"."""
         if not PART_OF_SECTION.fullmatch(heading):
             return heading
-        if heading == self.passage.section_heading:
-            is_below_section = self.passage.section not in {"", heading}
-            of_chapter = self.passage.chapter if SAYS_WHAT_IS_ABOVE.fullmatch(heading) else ""
-            self._above = self.passage.section if is_below_section else of_chapter
+        chunk = next((each for each in self._run if each.section_heading == heading), None)
+        if chunk is not None:
+            above = [chunk.section]
+            if SAYS_WHAT_IS_ABOVE.fullmatch(heading):
+                above.append(chunk.chapter)
+                # A long title tells what a text is about, and is no name of one thing as `npm-ci` is.
+                above += [chunk.document_name] if len(words(chunk.document_name)) <= _NAME_WORDS else []
+            self._above = next((each for each in above if each and not PART_OF_SECTION.fullmatch(each)), "")
         elif 0 < level <= self._above_level:
             self._above = ""
         if not self._above:

@@ -116,7 +116,7 @@ _PURPOSE = re.compile(
     re.IGNORECASE,
 )
 _NOUN_PHRASE = re.compile(
-    r"(?:(?:this|it) is (?:an?|the)|an?|this (?:type|kind|sort|form) of \w+ [a-z]+s|this \w+ (?:contains|holds)) ",
+    r"(?:(?:this|it) is (?:an?|the)|an?|this (?:type|kind|sort|form) of \w+ [a-z]+s|this \w+ [a-z]*s) ",
     re.IGNORECASE,
 )
 # What a manual page is about, below its heading "NAME": "git-clean - Remove untracked files from the working tree".

@@ -87,6 +87,9 @@ def parse_document(data: bytes, rules: ParseRules, limits: ReadingLimits, tokeni
     title = rules.title or source.properties.title or rules.file_name
     headings = source.outline.headings
     fallback_chapter = headings[0].text if headings else title
+    # The title of the front matter is shown above the text like a heading, unless the text has one of its own.
+    has_title = any(heading.level == CHAPTER_LEVEL for heading in headings)
+    stated = source.properties.title if source.format is DocumentFormat.MARKDOWN and not has_title else None
     # Chunks for whole documents, chapters and sections come last and have no neighbours to overlap with.
     leaves = [cut for cut in cuts if not cut.is_upper]
     overlaps = [0, *(max(0, cut.end - after.start) for cut, after in pairwise(leaves))]
@@ -98,6 +101,8 @@ def parse_document(data: bytes, rules: ParseRules, limits: ReadingLimits, tokeni
         if branch is not None:  # in a tree the document is the root, and each paragraph has a name of its own
             path = (title, *path) if branch.paragraph is None else (title, *path, f"para_{branch.paragraph}")
             level = branch.level
+        elif stated:
+            path = (stated, *path)
         span = offsets.span(cut.start, cut.end)
         chunk = Chunk(
             sequence_num=number,
