@@ -184,6 +184,7 @@ def test_few_tokens_are_refused_only_on_request(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequestError, match="tokens: must be 100 to 800"):
         create(strict, tokens=99)
     assert create(ChunkStore(tmp_path), tokens=99).tokens == 99
+    assert create(strict, tokens=800).tokens == 800
 
 
 @pytest.mark.requirement("S2-23", "S2-38")
@@ -588,6 +589,20 @@ def test_links_close_over_a_deleted_memory_and_open_for_a_restored_one(store: Ch
     assert middle in indexes(store)["metadata_index.json"]["chunks"]
 
 
+@pytest.mark.requirement("S2-15", "C18")
+@pytest.mark.parametrize(("seconds", "follows"), [(1, True), (300, True), (301, False)])
+def test_a_memory_follows_one_that_comes_back_before_it(
+    store: ChunkStore, clock: Clock, seconds: int, follows: bool
+) -> None:
+    first = create(store, conversation_id="conv-1")
+    clock.pass_s(seconds)
+    create(store, conversation_id="conv-1")
+    store.delete_chunk(first.id)
+    assert [each.links.follows for each in store.list_chunks()] == [[]]
+    store.restore_chunk(first.id)
+    assert [each.links.follows for each in store.list_chunks()] == [[], [first.id] if follows else []]
+
+
 def test_automatic_links_are_not_removed_by_hand(store: ChunkStore, clock: Clock) -> None:
     first = create(store, conversation_id="conv-1")
     clock.pass_s(60)
@@ -616,6 +631,22 @@ def test_a_chunk_that_cannot_be_put_stays_where_it_was(store: ChunkStore, archiv
     )
     report = store.check()
     assert (report.chunk_count, report.archived_count, report.consistent) == ((1, 1) if archived else (2, 0)) + (True,)
+
+
+def test_an_index_that_is_a_link_is_made_anew_and_files_of_others_are_left_alone(
+    store: ChunkStore, tmp_path: Path
+) -> None:
+    chunk = create(store, tags=["tea"])
+    elsewhere, notes = tmp_path / "elsewhere.json", file_of(store, chunk).parent / "notes.json"
+    elsewhere.write_bytes((store.root / "index" / "tag_index.json").read_bytes())
+    (store.root / "index" / "tag_index.json").unlink()
+    (store.root / "index" / "tag_index.json").symlink_to(elsewhere)
+    notes.write_text("{}", encoding="utf-8")
+    report = store.check()
+    assert (report.wrong_indexes, report.corrupt) == (["tag_index.json"], {})
+    assert store.check(repair=True).consistent
+    assert not (store.root / "index" / "tag_index.json").is_symlink()
+    assert notes.read_text(encoding="utf-8") == "{}"
 
 
 def test_a_memory_is_restored_into_a_month_that_is_there_no_more(store: ChunkStore) -> None:
@@ -703,6 +734,11 @@ def test_two_processes_write_one_folder(tmp_path: Path) -> None:
     report = store.check()
     assert (report.corrupt, report.wrong_indexes) == ({}, [])
     assert not list(tmp_path.rglob("*.new"))
+
+
+def test_nobody_else_may_write_the_lock_of_a_folder(store: ChunkStore) -> None:
+    create(store)
+    assert (store.root / ".lock").stat().st_mode & 0o777 == 0o600
 
 
 def test_whoever_waits_too_long_for_a_folder_is_told(store: ChunkStore) -> None:
