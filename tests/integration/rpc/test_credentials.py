@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -583,10 +584,16 @@ async def test_limits_of_a_credential_come_before_those_of_the_settings(tmp_path
     assert servicer.seen[1].identity.quota == Quota(per_second=500.0, documents=9)
 
 
-async def test_limits_of_what_is_stored_hold_where_nobody_is_asked_for_a_credential_too() -> None:
-    async with asked(AccessOptions(), quota=Quota(documents=5)) as (servicer, stubs):
-        await stubs.GetDocument(REQUEST)
-    assert servicer.seen[0].identity.quota == Quota(documents=5)
+async def test_where_nobody_is_asked_for_a_credential_no_calls_are_counted_but_what_is_stored_is_bounded() -> None:
+    quota = Quota(per_second=0.01, burst=1.0, at_a_time=1, documents=5)
+    async with asked(AccessOptions(), quota=quota) as (servicer, stubs):
+        running = asyncio.ensure_future(stubs.GetDocument(SLOW))
+        await servicer.entered.wait()
+        for _ in range(3):
+            await stubs.GetDocument(REQUEST)
+        servicer.release.set()
+        await running
+    assert {each.identity.quota.documents for each in servicer.seen} == {5}
 
 
 async def test_a_caller_has_so_many_calls_at_a_time_and_gets_its_place_back(tmp_path: Path) -> None:
@@ -613,12 +620,43 @@ async def test_a_caller_has_so_many_calls_at_a_time_and_gets_its_place_back(tmp_
 async def test_one_credential_never_takes_all_places_of_a_kind(tmp_path: Path) -> None:
     keys = tmp_path / "keys.yaml"
     greedy, other = limited(keys, "greedy"), limited(keys, "other")
+    namesake = bearer(make_key(keys, "greedy", Right.READ, tenant="acme"))
     async with asked(AccessOptions(keys=keys), call_limits={**CALL_LIMITS, Work.READ: 4}) as (servicer, stubs):
         running = [asyncio.ensure_future(stubs.GetDocument(SLOW, metadata=greedy)) for _ in range(3)]
         await until(lambda: len(servicer.seen) == 3)
         code, metadata, _ = await refusal(stubs.GetDocument(REQUEST, metadata=greedy))
         assert (code, metadata["limit"]) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "3")
         await stubs.GetDocument(REQUEST, metadata=other)
+        await until(partial(is_let_in, stubs, namesake))
+        servicer.release.set()
+        await asyncio.gather(*running)
+
+
+async def is_let_in(stubs: Any, metadata: Any = ()) -> bool:
+    """Tell whether a call runs, or all places are taken."""
+    try:
+        await stubs.GetDocument(REQUEST, metadata=metadata)
+    except grpc.aio.AioRpcError as error:
+        if error.code() is not grpc.StatusCode.RESOURCE_EXHAUSTED:
+            raise
+        return False
+    return True
+
+
+async def test_one_place_is_enough_for_one_credential_and_free_again_after_each_call(tmp_path: Path) -> None:
+    metadata = limited(tmp_path / "keys.yaml", "patient")
+    access = AccessOptions(keys=tmp_path / "keys.yaml")
+    async with asked(access, call_limits={**CALL_LIMITS, Work.READ: 1}) as (_, stubs):
+        for _ in range(3):
+            await until(partial(is_let_in, stubs, metadata))
+
+
+async def test_callers_without_a_credential_take_all_places_of_a_kind() -> None:
+    async with asked(AccessOptions(), call_limits={**CALL_LIMITS, Work.READ: 4}) as (servicer, stubs):
+        running = [asyncio.ensure_future(stubs.GetDocument(SLOW)) for _ in range(4)]
+        await until(lambda: len(servicer.seen) == 4)
+        code, metadata, _ = await refusal(stubs.GetDocument(REQUEST))
+        assert (code, metadata["limit"]) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "4")
         servicer.release.set()
         await asyncio.gather(*running)
 
