@@ -697,6 +697,53 @@ async def test_what_a_stream_sends_after_its_key_was_revoked_does_not_reach_the_
     assert servicer.requests == []
 
 
+async def test_what_a_stream_would_be_sent_after_its_key_was_revoked_does_not_reach_the_caller(tmp_path: Path) -> None:
+    keys = tmp_path / "keys.yaml"
+    token = make_key(keys, "leaver", Right.READ)
+    (key_id,) = read_key_file(keys).keys
+    servicer = fake_ingest()
+
+    async def get_text(_request: Any, _context: Any) -> AsyncIterator[library_pb.GetDocumentTextResponse]:
+        yield library_pb.GetDocumentTextResponse(text="before")
+        await servicer.release.wait()
+        yield library_pb.GetDocumentTextResponse(text="after")
+
+    vars(servicer)["GetDocumentText"] = get_text
+    async with connected(servicer, access=AccessOptions(keys=keys)) as (_, stubs):
+        stream = stubs.GetDocumentText(library_pb.GetDocumentTextRequest(), metadata=bearer(token))
+        assert (await stream.read()).text == "before"
+        revoke_key(keys, key_id)
+
+        async def is_refused() -> bool:
+            try:
+                await stubs.GetDocument(REQUEST, metadata=bearer(token))
+            except grpc.aio.AioRpcError:
+                return True
+            return False
+
+        await until(is_refused)
+        servicer.release.set()
+        code, metadata, _ = await refusal(stream.read())
+    assert (code, metadata["problem"]) == (grpc.StatusCode.UNAUTHENTICATED, "unknown")
+
+
+async def test_small_messages_of_an_upload_cost_together_what_they_are_large(tmp_path: Path) -> None:
+    keys = tmp_path / "keys.yaml"
+    metadata = limited(keys, "thrifty", per_second=0.01, burst=60)
+
+    async def parts() -> AsyncIterator[pb.PutChunksRequest]:
+        for _ in range(96):
+            yield pb.PutChunksRequest(header=pb.PutChunksHeader(collection="ok", source_uri="x" * (1 << 15)))
+
+    async with asked(AccessOptions(keys=keys)) as (_, stubs), asyncio.timeout(30):
+        await stubs.PutChunks(parts(), metadata=metadata)
+        # 48 units for 3 MiB and four for the call; another MiB costs more than the eight that are left.
+        large = pb.IngestDocumentRequest(collection="ok", content=b"x" * (1 << 20))
+        code, told, _ = await refusal(stubs.IngestDocument(large, metadata=metadata))
+        assert (code, told["quota"]) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "units_per_second")
+        await stubs.GetDocument(REQUEST, metadata=metadata)
+
+
 async def test_what_an_upload_sends_is_counted_and_held_up_and_what_one_message_holds_is_refused(
     tmp_path: Path,
 ) -> None:

@@ -248,6 +248,17 @@ async def test_a_kind_of_work_at_its_limit_leaves_the_others_alone() -> None:
         await busy
 
 
+async def test_a_call_may_take_longer_than_its_first_message() -> None:
+    servicer = fake_ingest()
+    async with connected(servicer, first_message_s=0.3) as (_, stub):
+        slow = library_pb.GetDocumentRequest(collection="slow")
+        running = [asyncio.ensure_future(stub.GetDocument(slow, timeout=limit_s)) for limit_s in (None, 30.0)]
+        await servicer.entered.wait()
+        await asyncio.sleep(1.0)
+        servicer.release.set()
+        await asyncio.gather(*running)
+
+
 async def test_the_limit_of_the_server_caps_the_deadline_of_the_client() -> None:
     servicer = fake_ingest()
     async with connected(servicer, deadlines=DeadlineTable(0.5)) as (_, stub):
