@@ -250,7 +250,7 @@ class SessionStoreContract:
     ) -> None:
         old, ended_old = await self._create(store, clock), await self._create(store, clock)
         await store.end(TENANT, ended_old.session_id)
-        clock.advance(minutes=31)
+        clock.advance(minutes=30)  # when it expires, and not a moment later
         new, ended, used = [await self._create(store, clock) for _ in range(3)]
         await store.end(TENANT, ended.session_id)
         await self._talk(store, clock, used, 1)
@@ -321,6 +321,31 @@ class SessionStoreContract:
             await store.answered(TENANT, keys[0])
         assert await store.answered(TENANT, keys[1]) == b"1"
 
+    async def test_what_is_remembered_of_a_new_session_goes_with_it_too(
+        self, store: SessionStore, clock: SettableClock
+    ) -> None:
+        key = RequestKey(str(uuid.uuid4()), "CreateSession", "body")
+        new = start_session(
+            str(uuid.uuid4()), NewSession("docs", scope="entity:ann"), timedelta(minutes=30), clock.now()
+        )
+        made = await store.create(TENANT, new, Receipt(key, lambda session: session.session_id.encode()))
+        assert made == new
+        assert made.scope == "entity:ann"
+        assert await store.answered(TENANT, key) == made.session_id.encode()
+        await store.delete(TENANT, made.session_id)
+        with pytest.raises(SessionNotFoundError):
+            await store.answered(TENANT, key)
+
+    async def test_a_deletion_of_many_sessions_is_remembered_with_the_count_of_all(
+        self, store: SessionStore, clock: SettableClock
+    ) -> None:
+        key = RequestKey(str(uuid.uuid4()), "DeleteSessions", "body")
+        for _ in range(205):
+            await self._create(store, clock, NewSession("docs", user_id="ann"))
+        receipt = Receipt[int](key, lambda count: b"%d" % count)
+        assert await store.delete_of_user(TENANT, "ann", receipt) == 205
+        assert await store.answered(TENANT, key) == b"205"
+
     async def test_an_answer_without_content_is_remembered_as_any_other(
         self, store: SessionStore, clock: SettableClock
     ) -> None:
@@ -368,9 +393,11 @@ class SessionStoreContract:
             await store.reply(TENANT, made.session_id, replace(answer, related_message_id="e0-q"))
         with pytest.raises(AlreadyExistsError):
             await store.reply(TENANT, made.session_id, replace(answer, message_id="e0-a"))
-        await store.reply(TENANT, made.session_id, answer)
+        clock.advance(seconds=7)
+        await store.reply(TENANT, made.session_id, replace(answer, time=clock.now()))
         session = await store.get(TENANT, made.session_id)
         assert (session.head, session.message_count, len(session.messages)) == ("new-a", 12, 10)
+        assert session.last_activity == clock.now()
 
     async def test_an_answer_takes_the_place_of_an_earlier_one(self, store: SessionStore, clock: SettableClock) -> None:
         made = await self._create(store, clock)
@@ -394,6 +421,30 @@ class SessionStoreContract:
         assert (await store.get(TENANT, made.session_id)).head == "last-a"
         kept = await store.answers(TENANT, AnswerFilter(), None, 9)
         assert {each.reply.message_id for each in kept} == {"better-a", "last-a"}
+
+    async def test_answers_are_listed_by_collection_user_and_session(
+        self, store: SessionStore, clock: SettableClock
+    ) -> None:
+        made = []
+        for number, (collection, user) in enumerate([("docs", "ann"), ("docs", "bob"), ("news", "ann")]):
+            made.append(await self._create(store, clock, NewSession(collection, user_id=user)))
+            await self._append(store, made[-1].session_id, "", self._exchange(clock, f"e{number}"))
+        elsewhere = await self._create(store, clock, NewSession("docs", user_id="ann"), tenant="other")
+        await self._append(store, elsewhere.session_id, "", self._exchange(clock, "e3"), tenant="other")
+
+        async def listed(**wanted: str) -> list[str]:
+            kept = await store.answers(TENANT, AnswerFilter(**wanted), None, 9)
+            assert [(each.question.message_id[:2], each.question.role) for each in kept] == [
+                (each.reply.message_id[:2], Role.USER) for each in kept
+            ]
+            return [each.reply.message_id for each in kept]
+
+        assert await listed() == ["e2-a", "e1-a", "e0-a"]
+        assert await listed(collection="docs") == ["e1-a", "e0-a"]
+        assert await listed(user_id="ann") == ["e2-a", "e0-a"]
+        assert await listed(session_id=made[1].session_id) == ["e1-a"]
+        assert await listed(session_id=made[1].session_id, user_id="ann") == []
+        assert await listed(session_id=elsewhere.session_id) == []
 
     async def test_an_answer_is_stored_whatever_became_of_the_session(
         self, store: SessionStore, clock: SettableClock

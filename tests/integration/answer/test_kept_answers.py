@@ -11,6 +11,7 @@ from groundwire.answer import verification
 from groundwire.answer.settings import SessionStoreName
 from groundwire.api.answer.v1 import answer_pb2, citation_pb2, session_pb2
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
+from groundwire.catalog.sessions import NewMessage, Sessions
 from groundwire.kernel.collection import ProfileName
 from groundwire.kernel.errors import (
     AlreadyExistsError,
@@ -21,10 +22,11 @@ from groundwire.kernel.errors import (
 )
 from groundwire.kernel.identifiers import DEFAULT_TENANT
 from groundwire.kernel.identity import Identity
+from groundwire.kernel.session import Role
 from groundwire.rpc import request_context
 from groundwire.rpc.request_context import RequestContext
 from tests.integration.answer.conftest import MakeRig
-from tests.integration.answer.rig import Rig, settings_with
+from tests.integration.answer.rig import FOXES, Rig, settings_with
 
 _QUESTION = "What do red foxes eat?"
 _WOLVES = "What do grey wolves eat?"
@@ -159,6 +161,29 @@ async def test_a_page_of_few_stale_answers_among_many_ends_early(rig: Rig, monke
     assert first.next_page_token
     (found,) = await _list(rig, stale=True, page_token=first.next_page_token)
     assert found.answer.message_id == stale.message_id
+
+
+async def test_a_quote_of_a_kept_answer_is_compared_with_its_document_whatever_chunk_it_was_found_in(
+    make_rig: MakeRig,
+) -> None:
+    """A quote may run over the end of a chunk, which is no fault of the answer."""
+    rig = make_rig(settings=settings_with(min_support=0.1, session_store=SessionStoreName.CATALOG))
+    answer = await rig.ask(_QUESTION)
+    [wider] = answer.citations[:1]
+    document = rig.library.documents.find_by_source(DEFAULT_TENANT, "docs", "foxes.txt")
+    assert document is not None
+    text = "\n".join(FOXES)
+    wider.quote, wider.span.end, wider.span.end_byte, wider.quote_sha256 = text[wider.span.start :], len(text), 0, ""
+    wider.span.start_byte = 0
+    [compared] = (await rig.stub.VerifyCitations(pb.VerifyCitationsRequest(citations=[wider]))).verifications
+    assert compared.failure == citation_pb2.VERIFICATION_FAILURE_CHUNK_MISMATCH
+    session, now = await rig.session(), rig.clock.now()
+    asked, answered = str(uuid.uuid4()), str(uuid.uuid4())
+    question = NewMessage(asked, Role.USER, _QUESTION, now)
+    said = NewMessage(answered, Role.ASSISTANT, answer.content, now, asked, answer=answer.SerializeToString())
+    Sessions(rig.library.database).append(DEFAULT_TENANT, session, "", [question, said])
+    kept = await rig.stub.GetAnswer(pb.GetAnswerRequest(session_id=session, answer_id=answered))
+    assert kept.verifications[0].verdict == citation_pb2.CITATION_VERDICT_EXACT
 
 
 async def test_other_tenants_see_nothing_of_it(rig: Rig) -> None:

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import Connection
 
 from groundwire.catalog.collections import CollectionCounts
-from groundwire.catalog.outbox import OutboxKind, queue_drop
+from groundwire.catalog.outbox import OutboxKind, queue_drop, queue_points
 from groundwire.catalog.query_log import QueryLogs
 from groundwire.kernel.collection import PROFILES, Collection, ProfileName
 from groundwire.kernel.document import DocumentFields
@@ -111,6 +111,28 @@ def test_engine_collections_that_wait_longest_come_first(catalog: Catalog) -> No
 
     catalog.database.write(queue)
     assert catalog.outbox.waiting() == [("gw-z", TENANT, ""), ("gw-a", TENANT, "")]
+
+
+def test_tasks_come_oldest_first_in_parts_that_an_engine_does_in_time(catalog: Catalog) -> None:
+    numbers = list(range(1, 10_002))
+
+    def queue(connection: Connection) -> list[int]:
+        queued = queue_points(connection, OutboxKind.DELETE_POINTS, "acme", "gw-a", numbers)
+        return queued + queue_points(connection, OutboxKind.MATCH_POINTS, "globex", "gw-b", [7])
+
+    ids = catalog.database.write(queue)
+    pending = catalog.outbox.pending(10)
+    assert [each.id for each in pending] == ids == sorted(ids)
+    assert [len(each.numbers) for each in pending] == [5000, 5000, 1, 1]
+    assert [number for each in pending[:3] for number in each.numbers] == numbers
+    assert {each.kind for each in pending[:3]} == {OutboxKind.DELETE_POINTS}
+    assert (pending[3].kind, pending[3].numbers) == (OutboxKind.MATCH_POINTS, (7,))
+    assert catalog.outbox.pending(2) == pending[:2]
+    assert catalog.outbox.pending(10, "gw-b") == pending[3:]
+    assert catalog.outbox.of_ids([*reversed(ids), 999]) == pending
+    assert catalog.outbox.waiting() == [("gw-a", "acme", ""), ("gw-b", "globex", "")]
+    catalog.outbox.done(ids[1:])
+    assert catalog.outbox.of_ids(ids) == pending[:1]
 
 
 def test_done_tasks_leave_the_outbox(catalog: Catalog, docs: Collection) -> None:

@@ -57,6 +57,51 @@ def test_words_are_found_in_any_form_and_case(catalog: Catalog, docs: Collection
     assert [_found(catalog, word) for word in ("größe", "GRO\u0308SSE", "strasse")] == [[german.numbers[0]]] * 3
 
 
+@pytest.mark.parametrize("at_once", [1, 3, 400])
+def test_all_words_of_a_chunk_go_with_it_however_many_are_read_at_once(
+    catalog: Catalog, docs: Collection, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    monkeypatch.setattr("groundwire.catalog.lexical_index._WORDS_PER_QUERY", at_once)
+    # So many are merged into one segment, from which each goes alone.
+    put = [catalog.put(docs, make_draft(f"word{number} zebra", source=f"{number}.md"))[0] for number in range(16)]
+    for number in (3, 15, 0):
+        catalog.documents.delete(TENANT, "docs", put[number].document_id)
+        assert problems_of(catalog.database) == []
+        assert _found(catalog, f"word{number}") == []
+    assert len(_found(catalog, "zebra")) == 13
+
+
+def test_chunks_of_two_collections_and_those_of_the_past_are_never_in_one_segment(
+    catalog: Catalog, docs: Collection
+) -> None:
+    other = catalog.collections.create(make_collection("notes"))
+    # Ten of each, which are left as they are: sixteen that are alike would be merged.
+    documents = []
+    for number in range(10):
+        documents.append(catalog.put(docs, make_draft(f"zebra {number}", source=f"{number}.md"))[0])
+        catalog.put(other, make_draft(f"zebra crossing {number}", source=f"{number}.md"))
+    assert problems_of(catalog.database) == []
+    assert (len(_found(catalog, "zebra")), _found(catalog, "crossing")) == (10, [])
+    for number, each in enumerate(documents):
+        draft = make_draft(f"giraffe {number}", source=f"{number}.md", document_id=each.document_id, expected=1)
+        catalog.put(docs, draft)
+        assert problems_of(catalog.database) == []
+    assert (len(_found(catalog, "giraffe")), _found(catalog, "zebra")) == (10, [])
+    assert len(catalog.full_text.search(TENANT, "notes", ["zebra"], [], 100)) == 10
+
+
+def test_chunks_are_found_however_far_apart_their_numbers_are(catalog: Catalog, docs: Collection) -> None:
+    numbers: list[int] = []
+    for number in range(40):
+        if number in {8, 30}:
+            catalog.database.take_chunk_numbers(65_530)
+        numbers += catalog.put(docs, make_draft(f"zebra {number}", source=f"{number}.md"))[1].numbers
+    assert len({each >> 16 for each in numbers}) >= 3
+    assert problems_of(catalog.database) == []
+    assert sorted(_found(catalog, "zebra")) == numbers
+    assert [_found(catalog, str(each)) for each in (7, 8, 29, 39)] == [[numbers[each]] for each in (7, 8, 29, 39)]
+
+
 def test_scores_are_positive_and_best_first_and_limited(catalog: Catalog, docs: Collection) -> None:
     catalog.put(docs, make_draft("tide", "tide tide moon", "moon and much else that dilutes it", "granite"))
     matches = catalog.full_text.search(TENANT, "docs", ["tide", "moon"], [], 10)

@@ -2,13 +2,16 @@
 
 import threading
 import uuid
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from groundwire.answer.adapters.catalog_sessions import redact_purged
 from groundwire.catalog.inspection import read_backlog
 from groundwire.catalog.sessions import MessageState, NewMessage, Session, Sessions
 from groundwire.kernel.errors import (
@@ -180,6 +183,67 @@ def test_all_sessions_of_a_user_go_and_those_of_others_stay(catalog: Catalog) ->
     assert catalog.sessions.get("other", ID).user_id == "ann"
 
 
+def test_an_id_that_is_used_twice_at_once_is_refused_by_its_name_and_nothing_is_stored(
+    catalog: Catalog, session: Session
+) -> None:
+    _ask(catalog, 1)
+    question, answer = _exchange(catalog, 2)
+    taken = _exchange(catalog, 1)[1]
+    for new, name in [([question, question], "q2"), ([question, taken], "a1")]:
+        with pytest.raises(AlreadyExistsError) as refused:
+            catalog.sessions.append(TENANT, ID, "a1", new)
+        assert refused.value.metadata["message_id"] == name
+    assert [message.message_id for message in catalog.sessions.messages(TENANT, ID)] == ["q1", "a1"]
+    assert catalog.sessions.append(TENANT, ID, "a1", [question, answer]).head == "a2"
+
+
+def test_a_message_that_lost_its_text_holds_none_of_the_other_documents_either(
+    catalog: Catalog, session: Session
+) -> None:
+    question, answer = _exchange(catalog, 1)
+    answer = replace(answer, cited=("tides", "moons"), shown=("winds",), found=b"hits")
+    catalog.sessions.append(TENANT, ID, "", [question, answer])
+    assert catalog.sessions.documents(("", ""), 9) == [(TENANT, each) for each in ("moons", "tides", "winds")]
+    assert catalog.sessions.redact("other", ["tides"]) == 0
+    assert catalog.sessions.redact(TENANT, ["winds"]) == 1
+    (_, kept) = catalog.sessions.messages(TENANT, ID)
+    assert (kept.content, kept.answer, kept.found) == ("answer 1", b"snapshot", None)
+    assert catalog.sessions.documents(("", ""), 9) == [(TENANT, "moons"), (TENANT, "tides")]
+    assert catalog.sessions.redact(TENANT, ["winds"]) == 0
+    assert catalog.sessions.redact(TENANT, ["tides"]) == 1
+    (_, emptied) = catalog.sessions.messages(TENANT, ID)
+    assert (emptied.content, emptied.answer, emptied.state) == ("", None, MessageState.REDACTED)
+    assert catalog.sessions.documents(("", ""), 9) == []
+    assert catalog.sessions.redact(TENANT, ["moons"]) == 0
+
+
+def test_documents_of_messages_are_gone_through_in_pages_of_all_tenants(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("groundwire.answer.adapters.catalog_sessions._DOCUMENTS_AT_A_TIME", 2)
+    asked: list[tuple[str, list[str]]] = []
+    for tenant in ("acme", "globex"):
+        catalog.sessions.create(tenant, _new(catalog))
+        # The first document in the last message: the order is not that in which they were stored.
+        head = ""
+        for number, cited in enumerate([("c", "b"), ("b",), ("a",)]):
+            question, answer = _exchange(catalog, number)
+            catalog.sessions.append(tenant, ID, head, [question, replace(answer, cited=cited)])
+            head = answer.message_id
+
+    def purged(tenant: str, documents: Sequence[str]) -> frozenset[str]:
+        asked.append((tenant, list(documents)))
+        return frozenset({"a"} & set(documents)) if tenant == "acme" else frozenset()
+
+    redact_purged(catalog.sessions, purged)
+    assert asked == [("acme", ["a", "b"]), ("acme", ["c"]), ("globex", ["a"]), ("globex", ["b", "c"])]
+    states = {
+        tenant: [each.state for each in catalog.sessions.messages(tenant, ID)[1::2]] for tenant in ("acme", "globex")
+    }
+    complete = MessageState.COMPLETE
+    assert states == {"acme": [complete, complete, MessageState.REDACTED], "globex": [complete] * 3}
+
+
 @pytest.mark.sqlite
 def test_sessions_of_a_user_are_found_by_an_index(catalog: Catalog) -> None:
     plan = """EXPLAIN QUERY PLAN SELECT * FROM sessions WHERE tenant = 't' AND user_id = 'ann'
@@ -222,8 +286,9 @@ def test_an_idle_session_expires_and_is_removed_a_day_later(catalog: Catalog, se
     assert (expired.state, expired.transitions[-1].time) == (SessionState.EXPIRED, NOON + IDLE)
     with pytest.raises(SessionExpiredError):
         catalog.sessions.append(TENANT, ID, "", _exchange(catalog, 1))
+    catalog.clock.advance(hours=23, minutes=59)
     assert catalog.sessions.expire() == 0
-    catalog.clock.advance(hours=24, seconds=1)
+    catalog.clock.advance(minutes=1, seconds=1)
     assert catalog.sessions.expire() == 1
     with pytest.raises(SessionNotFoundError):
         catalog.sessions.get(TENANT, ID)

@@ -159,13 +159,12 @@ async def test_retries_are_told_when_to_come_back(stub: Any) -> None:
     assert dict(caught.value.trailing_metadata() or ())["grpc-retry-pushback-ms"] == "100"
 
 
+@pytest.mark.parametrize("good", ["trace-1", "y" * 128, "aZ09._:/+=@-"])
 @pytest.mark.parametrize("collection", ["fine", "missing"])
-async def test_the_request_id_of_the_caller_comes_back(stub: Any, collection: str) -> None:
-    sent = stub.GetDocument(
-        library_pb.GetDocumentRequest(collection=collection), metadata=(("x-request-id", "trace-1"),)
-    )
+async def test_the_request_id_of_the_caller_comes_back(stub: Any, collection: str, good: str) -> None:
+    sent = stub.GetDocument(library_pb.GetDocumentRequest(collection=collection), metadata=(("x-request-id", good),))
 
-    assert dict(await sent.trailing_metadata())["x-request-id"] == "trace-1"
+    assert dict(await sent.trailing_metadata())["x-request-id"] == good
 
 
 @pytest.mark.parametrize("bad", ["", "a b", 'x"}', "y" * 129])
@@ -197,6 +196,7 @@ async def test_a_call_is_one_log_line_without_content() -> None:
             await server.stop(5)  # a caller has its error before the line is written
 
     first, second = [line for line in logs if line["event"] == "call"]
+    assert (first["log_level"], second["log_level"]) == ("info", "info")
     assert (first["method"], first["code"], first["request_id"]) == (f"/{LIBRARY}/GetDocument", "OK", "trace-2")
     assert first["ms"] >= 0
     assert "grpc-python" in first["user_agent"]
@@ -291,15 +291,18 @@ async def test_the_deadline_of_the_caller_becomes_the_budget() -> None:
     assert [line["code"] for line in logs if line["event"] == "call"] == ["DEADLINE_EXCEEDED"]
 
 
-async def test_a_caller_that_leaves_cancels_the_budget() -> None:
+@pytest.mark.parametrize("timeout_s", [None, 60.0])
+async def test_a_caller_that_leaves_cancels_the_budget(timeout_s: float | None) -> None:
     servicer = fake_ingest()
     async with connected(servicer) as (server, stub):
-        leaving = stub.GetDocument(library_pb.GetDocumentRequest(collection="slow"))
-        await servicer.entered.wait()
-        leaving.cancel()
-        await asyncio.wait_for(servicer.cancelled.wait(), 10)
-        await server.admission.idle()
+        with structlog.testing.capture_logs() as logs:
+            leaving = stub.GetDocument(library_pb.GetDocumentRequest(collection="slow"), timeout=timeout_s)
+            await servicer.entered.wait()
+            leaving.cancel()
+            await asyncio.wait_for(servicer.cancelled.wait(), 10)
+            await server.admission.idle()
 
+        assert [line["code"] for line in logs if line["event"] == "call"] == ["CANCELLED"]
         with pytest.raises(CallCancelledError):
             servicer.seen[0].budget.check()
 

@@ -241,6 +241,21 @@ async def test_refused_chunks_raise_their_error_and_are_not_sent_again(subject: 
     assert len([request for request in subject.servicer.requests if request.HasField("header")]) == 1
 
 
+async def test_chunks_have_the_time_limit_of_their_call_or_else_of_their_client(subject: Subject) -> None:
+    header = pb.PutChunksHeader(collection="slow")
+    await subject.call("put_chunks", pb.PutChunksHeader(collection="fine"), [], timeout_s=float("inf"))
+    async with asyncio.timeout(30):
+        with pytest.raises(DeadlineError):
+            await subject.call("put_chunks", header, [], timeout_s=0.2)
+    async with asyncio.timeout(30), serving(subject.servicer) as (_, port):
+        hasty = Subject(subject.servicer, type(subject.client)(f"127.0.0.1:{port}", timeout_s=0.2))
+        with pytest.raises(DeadlineError):
+            await hasty.call("put_chunks", header, [])
+        closing = hasty.client.close()
+        if closing is not None:
+            await closing
+
+
 async def test_a_refused_upload_raises_its_error(subject: Subject, tmp_path: Path) -> None:
     path = tmp_path / "a.md"
     path.write_text("x", encoding="utf-8")

@@ -3,9 +3,12 @@
 import asyncio
 import hashlib
 import hmac
+import json
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,7 +18,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from google.rpc import error_details_pb2, status_pb2
-from grpc_health.v1 import health_pb2
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
@@ -29,12 +32,13 @@ from groundwire.rpc.access import AccessOptions
 from groundwire.rpc.channels import open_channel
 from groundwire.rpc.key_file import create_key, read_key_file, revoke_key
 from groundwire.rpc.methods import CALL_LIMITS, Work, cost_of
-from groundwire.rpc.request_context import RequestContext
+from groundwire.rpc.request_context import ACTS_FOR_KEY, RequestContext
 from groundwire.rpc.tls import ClientTls, TlsFiles, warn_of_expiry
 from tests.credentials import RULES, Authority, Provider, bearer, make_key, unsigned_token
 from tests.integration.rpc.fake_ingest import FakeIngest, connected, fake_ingest, serving
 
 REQUEST: Final = library_pb.GetDocumentRequest(collection="ok")
+INGEST: Final = pb.IngestDocumentRequest(collection="ok")
 SLOW: Final = library_pb.GetDocumentRequest(collection="slow")
 PEM: Final = serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
 
@@ -83,6 +87,36 @@ async def test_a_token_makes_the_identity_of_the_call(provider: Provider, algori
         Identity("acme", "ada", both, ("global", "entity:ada")),
         Identity("acme", "ada", frozenset({Right.READ}), None),
     ]
+
+
+@pytest.mark.parametrize("scopes", [[], ["global"]])
+async def test_a_token_with_scopes_and_be_it_none_makes_no_call_beyond_them(
+    provider: Provider, scopes: list[str]
+) -> None:
+    bound, whole = (bearer(provider.token(rights="write", scopes=each)) for each in (scopes, None))
+    async with asked(AccessOptions(jwks=provider.path, token_rules=RULES)) as (servicer, stubs):
+        await stubs.GetDocument(REQUEST, metadata=bound)
+        code, metadata, _ = await refusal(stubs.IngestDocument(INGEST, metadata=bound))
+        assert (code, metadata["right"]) == (grpc.StatusCode.PERMISSION_DENIED, "all scopes")
+        await stubs.IngestDocument(INGEST, metadata=whole)
+    assert [each.identity.scopes for each in servicer.seen] == [tuple(scopes), None]
+
+
+async def test_a_credential_calls_nothing_that_its_rights_do_not_include(tmp_path: Path) -> None:
+    reader, writer = (make_key(tmp_path / "keys.yaml", right.value, right) for right in (Right.READ, Right.WRITE))
+    async with asked(AccessOptions(keys=tmp_path / "keys.yaml")) as (servicer, stubs):
+        await stubs.GetDocument(REQUEST, metadata=bearer(reader))
+        code, metadata, _ = await refusal(stubs.IngestDocument(INGEST, metadata=bearer(reader)))
+        assert (code, metadata["right"]) == (grpc.StatusCode.PERMISSION_DENIED, "write")
+        await stubs.IngestDocument(INGEST, metadata=bearer(writer))
+    assert [each.identity.subject for each in servicer.seen] == ["read", "write"]
+
+
+async def test_tokens_without_rules_for_their_issuer_are_all_refused(provider: Provider) -> None:
+    async with asked(AccessOptions(jwks=provider.path)) as (servicer, stubs):
+        code, metadata, _ = await refusal(stubs.GetDocument(REQUEST, metadata=bearer(provider.token())))
+    assert (code, metadata["problem"]) == (grpc.StatusCode.UNAUTHENTICATED, "unknown")
+    assert servicer.seen == []
 
 
 def forgeries(provider: Provider) -> Iterator[tuple[str, str, str]]:
@@ -384,6 +418,111 @@ async def test_files_of_tls_that_do_not_fit_keep_a_server_from_starting(tmp_path
             pass
 
 
+async def test_a_token_of_up_to_8192_characters_is_taken_and_a_longer_one_is_not_looked_at(provider: Provider) -> None:
+    async with asked(AccessOptions(jwks=provider.path, token_rules=RULES)) as (_, stubs):
+        padding = next(size for size in range(5000, 6200) if len(provider.token(pad="x" * (size + 1))) > 8192)
+        longest, too_long = (provider.token(pad="x" * size) for size in (padding, padding + 1))
+        await stubs.GetDocument(REQUEST, metadata=bearer(longest))
+        code, metadata, _ = await refusal(stubs.GetDocument(REQUEST, metadata=bearer(too_long)))
+    assert 8190 <= len(longest) <= 8192 < len(too_long)
+    assert (code, metadata["problem"]) == (grpc.StatusCode.UNAUTHENTICATED, "malformed")
+
+
+async def test_a_health_check_needs_no_credential_and_ignores_a_wrong_one(tmp_path: Path) -> None:
+    make_key(tmp_path / "keys.yaml", "job", Right.READ)
+    async with (
+        serving(fake_ingest(), access=AccessOptions(keys=tmp_path / "keys.yaml")) as (_, port),
+        grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel,
+    ):
+        health = health_pb2_grpc.HealthStub(channel)
+        asks = health_pb2.HealthCheckRequest()
+        for metadata in ((), bearer("wrong")):
+            assert (await health.Check(asks, metadata=metadata)).status
+            watch = health.Watch(asks, metadata=metadata)
+            assert (await watch.read()).status
+            watch.cancel()
+
+
+async def test_a_server_that_has_stopped_watches_no_files_of_keys_any_more(provider: Provider, tmp_path: Path) -> None:
+    make_key(tmp_path / "keys.yaml", "job", Right.READ)
+    before = set(threading.enumerate())
+    access = AccessOptions(keys=tmp_path / "keys.yaml", jwks=provider.path, token_rules=RULES)
+    async with serving(fake_ingest(), access=access):
+        watching = {each.name for each in set(threading.enumerate()) - before if each.name.startswith("watch-")}
+        assert watching == {"watch-keys", "watch-jwks"}
+    left = {each.name for each in set(threading.enumerate()) - before}
+    assert not watching & left
+
+
+# Acting for others
+
+
+def service_key(path: Path, **limits: Any) -> Any:
+    """Return the metadata of a key that may act for others and has no other right."""
+    return bearer(create_key(path, Identity("default", "svc", frozenset({Right.SERVICE}), None, Quota(**limits)))[1])
+
+
+def acting(**said: object) -> tuple[str, str]:
+    """Return the metadata that say for whom a service calls; what is not given is good."""
+    whole = {"tenant": "acme", "subject": "ada", "rights": ["read"], "scopes": ["global"]} | said
+    return ACTS_FOR_KEY, json.dumps({name: value for name, value in whole.items() if value is not ...})
+
+
+async def test_a_service_calls_as_whom_it_names_with_no_more_than_delegated_rights(tmp_path: Path) -> None:
+    keys = tmp_path / "keys.yaml"
+    service = service_key(keys, per_second=0.01, burst=1)
+    default = Quota(per_second=1000.0, at_a_time=50)
+    async with asked(AccessOptions(keys=keys), quota=default) as (servicer, stubs):
+        for said in (acting(), acting(rights=["admin"], scopes=None), acting(subject=""), acting(subject="a " * 128)):
+            await stubs.GetDocument(REQUEST, metadata=(*service, said))
+    both = frozenset({Right.READ, Right.WRITE})
+    # Each with the limits of the server: those of the service would hold for all whom it serves together.
+    assert [each.identity for each in servicer.seen] == [
+        Identity("acme", "ada", frozenset({Right.READ}), ("global",), default),
+        Identity("acme", "ada", both, None, default),
+        Identity("acme", "", frozenset({Right.READ}), ("global",), default),
+        Identity("acme", "a " * 128, frozenset({Right.READ}), ("global",), default),
+    ]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        acting(tenant="a\nb"),
+        acting(tenant=...),
+        acting(subject=...),
+        acting(subject=7),
+        acting(subject=["ada"]),
+        acting(subject="x" * 257),
+        acting(rights=...),
+        acting(scopes=...),
+        (ACTS_FOR_KEY, "x"),
+        (ACTS_FOR_KEY, "[]"),
+        (ACTS_FOR_KEY, "[" * 5000),
+    ],
+)
+async def test_whom_a_service_calls_for_is_said_in_full_or_the_call_is_refused(
+    tmp_path: Path, said: tuple[str, str]
+) -> None:
+    keys = tmp_path / "keys.yaml"
+    service = service_key(keys)
+    async with asked(AccessOptions(keys=keys)) as (servicer, stubs):
+        code, _, _ = await refusal(stubs.GetDocument(REQUEST, metadata=(*service, said)))
+    assert code is grpc.StatusCode.INVALID_ARGUMENT
+    assert servicer.seen == []
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+async def test_only_a_credential_of_a_service_may_call_for_others(tmp_path: Path, is_open: bool) -> None:
+    keys = tmp_path / "keys.yaml"
+    everything = limited(keys, "boss")
+    async with asked(AccessOptions() if is_open else AccessOptions(keys=keys)) as (servicer, stubs):
+        sent = (acting(),) if is_open else (*everything, acting())
+        code, metadata, _ = await refusal(stubs.GetDocument(REQUEST, metadata=sent))
+        assert (code, metadata["right"]) == (grpc.StatusCode.PERMISSION_DENIED, "service")
+    assert servicer.seen == []
+
+
 # Limits
 
 
@@ -432,6 +571,31 @@ async def test_a_rate_comes_back_with_time_and_the_settings_give_one_to_keys_wit
     assert set(refused) <= {grpc.StatusCode.RESOURCE_EXHAUSTED}
 
 
+async def test_limits_of_a_credential_come_before_those_of_the_settings(tmp_path: Path) -> None:
+    keys = tmp_path / "keys.yaml"
+    narrow, wide = limited(keys, "narrow", per_second=0.01, burst=1), limited(keys, "wide", documents=9)
+    async with asked(AccessOptions(keys=keys), quota=Quota(per_second=500.0, documents=5)) as (servicer, stubs):
+        await stubs.GetDocument(REQUEST, metadata=narrow)
+        code, metadata, _ = await refusal(stubs.GetDocument(REQUEST, metadata=narrow))
+        assert (code, metadata["limit"]) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "0.01")
+        for _ in range(3):
+            await stubs.GetDocument(REQUEST, metadata=wide)
+    assert servicer.seen[0].identity.quota == Quota(per_second=0.01, burst=1.0, documents=5)
+    assert servicer.seen[1].identity.quota == Quota(per_second=500.0, documents=9)
+
+
+async def test_where_nobody_is_asked_for_a_credential_no_calls_are_counted_but_what_is_stored_is_bounded() -> None:
+    quota = Quota(per_second=0.01, burst=1.0, at_a_time=1, documents=5)
+    async with asked(AccessOptions(), quota=quota) as (servicer, stubs):
+        running = asyncio.ensure_future(stubs.GetDocument(SLOW))
+        await servicer.entered.wait()
+        for _ in range(3):
+            await stubs.GetDocument(REQUEST)
+        servicer.release.set()
+        await running
+    assert {each.identity.quota.documents for each in servicer.seen} == {5}
+
+
 async def test_a_caller_has_so_many_calls_at_a_time_and_gets_its_place_back(tmp_path: Path) -> None:
     keys = tmp_path / "keys.yaml"
     narrow = limited(keys, "narrow", at_a_time=1)
@@ -456,12 +620,43 @@ async def test_a_caller_has_so_many_calls_at_a_time_and_gets_its_place_back(tmp_
 async def test_one_credential_never_takes_all_places_of_a_kind(tmp_path: Path) -> None:
     keys = tmp_path / "keys.yaml"
     greedy, other = limited(keys, "greedy"), limited(keys, "other")
+    namesake = bearer(make_key(keys, "greedy", Right.READ, tenant="acme"))
     async with asked(AccessOptions(keys=keys), call_limits={**CALL_LIMITS, Work.READ: 4}) as (servicer, stubs):
         running = [asyncio.ensure_future(stubs.GetDocument(SLOW, metadata=greedy)) for _ in range(3)]
         await until(lambda: len(servicer.seen) == 3)
         code, metadata, _ = await refusal(stubs.GetDocument(REQUEST, metadata=greedy))
         assert (code, metadata["limit"]) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "3")
         await stubs.GetDocument(REQUEST, metadata=other)
+        await until(partial(is_let_in, stubs, namesake))
+        servicer.release.set()
+        await asyncio.gather(*running)
+
+
+async def is_let_in(stubs: Any, metadata: Any = ()) -> bool:
+    """Tell whether a call runs, or all places are taken."""
+    try:
+        await stubs.GetDocument(REQUEST, metadata=metadata)
+    except grpc.aio.AioRpcError as error:
+        if error.code() is not grpc.StatusCode.RESOURCE_EXHAUSTED:
+            raise
+        return False
+    return True
+
+
+async def test_one_place_is_enough_for_one_credential_and_free_again_after_each_call(tmp_path: Path) -> None:
+    metadata = limited(tmp_path / "keys.yaml", "patient")
+    access = AccessOptions(keys=tmp_path / "keys.yaml")
+    async with asked(access, call_limits={**CALL_LIMITS, Work.READ: 1}) as (_, stubs):
+        for _ in range(3):
+            await until(partial(is_let_in, stubs, metadata))
+
+
+async def test_callers_without_a_credential_take_all_places_of_a_kind() -> None:
+    async with asked(AccessOptions(), call_limits={**CALL_LIMITS, Work.READ: 4}) as (servicer, stubs):
+        running = [asyncio.ensure_future(stubs.GetDocument(SLOW)) for _ in range(4)]
+        await until(lambda: len(servicer.seen) == 4)
+        code, metadata, _ = await refusal(stubs.GetDocument(REQUEST))
+        assert (code, metadata["limit"]) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "4")
         servicer.release.set()
         await asyncio.gather(*running)
 
@@ -500,6 +695,53 @@ async def test_what_a_stream_sends_after_its_key_was_revoked_does_not_reach_the_
         code, metadata, _ = await refusal(stream)
     assert (code, metadata["problem"]) == (grpc.StatusCode.UNAUTHENTICATED, "unknown")
     assert servicer.requests == []
+
+
+async def test_what_a_stream_would_be_sent_after_its_key_was_revoked_does_not_reach_the_caller(tmp_path: Path) -> None:
+    keys = tmp_path / "keys.yaml"
+    token = make_key(keys, "leaver", Right.READ)
+    (key_id,) = read_key_file(keys).keys
+    servicer = fake_ingest()
+
+    async def get_text(_request: Any, _context: Any) -> AsyncIterator[library_pb.GetDocumentTextResponse]:
+        yield library_pb.GetDocumentTextResponse(text="before")
+        await servicer.release.wait()
+        yield library_pb.GetDocumentTextResponse(text="after")
+
+    vars(servicer)["GetDocumentText"] = get_text
+    async with connected(servicer, access=AccessOptions(keys=keys)) as (_, stubs):
+        stream = stubs.GetDocumentText(library_pb.GetDocumentTextRequest(), metadata=bearer(token))
+        assert (await stream.read()).text == "before"
+        revoke_key(keys, key_id)
+
+        async def is_refused() -> bool:
+            try:
+                await stubs.GetDocument(REQUEST, metadata=bearer(token))
+            except grpc.aio.AioRpcError:
+                return True
+            return False
+
+        await until(is_refused)
+        servicer.release.set()
+        code, metadata, _ = await refusal(stream.read())
+    assert (code, metadata["problem"]) == (grpc.StatusCode.UNAUTHENTICATED, "unknown")
+
+
+async def test_small_messages_of_an_upload_cost_together_what_they_are_large(tmp_path: Path) -> None:
+    keys = tmp_path / "keys.yaml"
+    metadata = limited(keys, "thrifty", per_second=0.01, burst=60)
+
+    async def parts() -> AsyncIterator[pb.PutChunksRequest]:
+        for _ in range(96):
+            yield pb.PutChunksRequest(header=pb.PutChunksHeader(collection="ok", source_uri="x" * (1 << 15)))
+
+    async with asked(AccessOptions(keys=keys)) as (_, stubs), asyncio.timeout(30):
+        await stubs.PutChunks(parts(), metadata=metadata)
+        # 48 units for 3 MiB and four for the call; another MiB costs more than the eight that are left.
+        large = pb.IngestDocumentRequest(collection="ok", content=b"x" * (1 << 20))
+        code, told, _ = await refusal(stubs.IngestDocument(large, metadata=metadata))
+        assert (code, told["quota"]) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "units_per_second")
+        await stubs.GetDocument(REQUEST, metadata=metadata)
 
 
 async def test_what_an_upload_sends_is_counted_and_held_up_and_what_one_message_holds_is_refused(

@@ -15,6 +15,7 @@ from typing import Any
 import grpc
 import pytest
 import structlog
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
@@ -103,7 +104,11 @@ async def test_accepted_calls_finish_before_the_server_stops(number: signal.Sign
 
 async def test_new_calls_are_refused_while_draining() -> None:
     servicer = fake_ingest()
-    async with connected(servicer) as (server, stub):
+    async with (
+        serving(servicer) as (server, port),
+        grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel,
+    ):
+        stub = Stubs(channel)
         accepted = stub.GetDocument(library_pb.GetDocumentRequest(collection="slow"))
         await servicer.entered.wait()
         stopping = asyncio.create_task(server.stop(5))
@@ -114,6 +119,13 @@ async def test_new_calls_are_refused_while_draining() -> None:
         translated = from_rpc_error(refused.value)
         assert isinstance(translated, DrainingError)
         assert translated.retry_after_s == 1.0
+        # Whoever watches the server still hears of it, and who sends no message is not waited for.
+        health = await health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest())
+        assert health.status == health_pb2.HealthCheckResponse.NOT_SERVING
+        silent: Any = channel.stream_unary(METHOD_PATHS["GetDocument"])()
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await asyncio.wait_for(silent, 10)
+        assert isinstance(from_rpc_error(refused.value), DrainingError)
 
         servicer.release.set()
         await accepted
@@ -127,7 +139,7 @@ async def test_a_call_without_message_is_told_that_the_server_stops_however_late
     ):
         silent: list[Any] = [channel.stream_unary(METHOD_PATHS["GetDocument"])() for _ in range(3)]
         async with asyncio.timeout(10):
-            while len(server.admission._waiting) < len(silent):  # noqa: ASYNC110 - nobody tells
+            while server.admission.waiting < len(silent):  # noqa: ASYNC110 - nobody tells
                 await asyncio.sleep(0.01)
         holding = asyncio.create_task(server.admission.hold(0.1, 0.1))
         await asyncio.sleep(0)
@@ -140,6 +152,44 @@ async def test_a_call_without_message_is_told_that_the_server_stops_however_late
             with pytest.raises(grpc.aio.AioRpcError) as refused:
                 await asyncio.wait_for(call, 20)
             assert isinstance(from_rpc_error(refused.value), DrainingError)
+
+
+async def test_a_call_without_message_is_told_at_once_when_the_server_begins_to_drain() -> None:
+    async with (
+        serving(fake_ingest(), first_message_s=60.0) as (server, port),
+        grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel,
+    ):
+        silent: Any = channel.stream_unary(METHOD_PATHS["GetDocument"])()
+        async with asyncio.timeout(10):
+            while server.admission.waiting == 0:  # noqa: ASYNC110 - nobody tells
+                await asyncio.sleep(0.01)
+        server.admission.drain()
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await asyncio.wait_for(silent, 20)
+        assert isinstance(from_rpc_error(refused.value), DrainingError)
+
+
+async def test_refusals_are_held_back_until_no_more_come_and_for_no_longer_than_the_limit() -> None:
+    async with connected(fake_ingest()) as (server, stub):
+        server.admission.drain()
+        async with asyncio.timeout(20):
+            await server.admission.hold(0.05, 60.0)  # it is quiet
+            await server.admission.hold(60.0, 0.05)
+        held: list[asyncio.Task[object]] = []
+
+        async def keep_calling() -> None:
+            while True:
+                held.append(asyncio.ensure_future(stub.GetDocument(library_pb.GetDocumentRequest(), timeout=60)))
+                await asyncio.sleep(0.01)
+
+        calling = asyncio.ensure_future(keep_calling())
+        async with asyncio.timeout(20):
+            await server.admission.hold(0.5, 1.5)  # it is never quiet
+        calling.cancel()
+        assert not any(each.done() for each in held)
+        server.admission.release()
+        refused = await asyncio.gather(*held, return_exceptions=True)
+    assert {type(from_rpc_error(each)) for each in refused if isinstance(each, grpc.RpcError)} == {DrainingError}
 
 
 async def test_a_call_that_takes_too_long_is_cut_off() -> None:

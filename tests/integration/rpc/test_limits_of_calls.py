@@ -9,6 +9,7 @@ import grpc
 import pytest
 import structlog
 from google.longrunning import operations_proto_pb2
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
@@ -118,6 +119,7 @@ async def test_a_call_whose_message_does_not_come_ends_and_takes_no_place(method
 
         errors = await asyncio.gather(*map(ending, silent))
         assert [type(error) for error in errors] == [StreamIdleError] * 5
+        assert [error.metadata for error in errors] == [{"limit_s": "1.0"}] * 5
 
 
 async def test_a_call_whose_deadline_passes_before_its_message_comes_is_not_called_idle(
@@ -137,6 +139,30 @@ async def test_a_call_whose_deadline_passes_before_its_message_comes_is_not_call
     ):
         assert isinstance(await ending(raw(channel, "GetDocument", "stream_unary")(timeout=0.3)), DeadlineError)
         assert type(await asyncio.wait_for(ends.get(), 10)) is DeadlineError
+
+
+async def test_a_connection_has_eight_watches_of_the_health_and_they_are_no_work() -> None:
+    own = [("grpc.use_local_subchannel_pool", 1)]
+    async with (
+        serving(fake_ingest()) as (server, port),
+        grpc.aio.insecure_channel(f"127.0.0.1:{port}", own) as channel,
+        grpc.aio.insecure_channel(f"127.0.0.1:{port}", own) as another,
+    ):
+        asks = health_pb2.HealthCheckRequest()
+        watches = [health_pb2_grpc.HealthStub(channel).Watch(asks) for _ in range(8)]
+        for watch in watches:
+            assert (await watch.read()).status
+        refused = await ending(health_pb2_grpc.HealthStub(channel).Watch(asks))
+        assert isinstance(refused, OverloadedError)
+        assert refused.metadata == {"limit": "8", "work": "watch"}
+        assert (await health_pb2_grpc.HealthStub(another).Watch(asks).read()).status
+        assert server.admission.running()[Work.WATCH] == (9, CALL_LIMITS[Work.WATCH])
+        assert server.admission.active == 0
+        watches[0].cancel()
+        async with asyncio.timeout(10):
+            while server.admission.running()[Work.WATCH][0] > 8:  # noqa: ASYNC110 - nobody tells
+                await asyncio.sleep(0.01)
+        assert (await health_pb2_grpc.HealthStub(channel).Watch(asks).read()).status
 
 
 async def test_when_too_many_calls_wait_for_their_message_the_oldest_ends(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,6 +246,17 @@ async def test_a_kind_of_work_at_its_limit_leaves_the_others_alone() -> None:
         await stub.GetDocument(library_pb.GetDocumentRequest(collection="fine"))
         servicer.release.set()
         await busy
+
+
+async def test_a_call_may_take_longer_than_its_first_message() -> None:
+    servicer = fake_ingest()
+    async with connected(servicer, first_message_s=0.3) as (_, stub):
+        slow = library_pb.GetDocumentRequest(collection="slow")
+        running = [asyncio.ensure_future(stub.GetDocument(slow, timeout=limit_s)) for limit_s in (None, 30.0)]
+        await servicer.entered.wait()
+        await asyncio.sleep(1.0)
+        servicer.release.set()
+        await asyncio.gather(*running)
 
 
 async def test_the_limit_of_the_server_caps_the_deadline_of_the_client() -> None:

@@ -71,6 +71,7 @@ def test_states_are_created_active_pruning_active_and_expired() -> None:
         SessionState.EXPIRED,
     ]
     assert [transition.before for transition in session.transitions] == [None, *states[:-1]]
+    assert session.transitions[-1].time == session.expire_time == session.last_activity + session.idle_timeout
 
 
 @pytest.mark.requirement("S4-37")
@@ -99,6 +100,16 @@ def test_what_is_kept_of_an_answer_tells_of_no_document_that_it_does_not_quote()
     )
     assert without_found(answer) == answer_pb2.Answer(content="The moon does.")
     assert answer.hits
+
+
+def test_an_answer_loses_its_text_with_each_document_that_it_quotes_or_names() -> None:
+    quoting = answer_pb2.Answer(content="The moon does [1].")
+    quoting.citations.add(document_id="tides")
+    answer = Message("a", Role.ASSISTANT, quoting.content, _START, "q", answer=quoting, named=frozenset({"named"}))
+    for gone in ("tides", "named"):
+        left = answer.without({gone, "another"})
+        assert (left.content, left.answer, left.redacted) == ("", None, True)
+    assert answer.without({"another"}) is answer
 
 
 def test_a_question_and_its_answer_leave_together_where_another_question_has_none() -> None:

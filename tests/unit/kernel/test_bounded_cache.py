@@ -33,6 +33,17 @@ def test_weights_bound_the_sum_and_a_value_beyond_all_is_not_kept() -> None:
     assert (cache.get("a"), cache.get("huge"), cache.weight) == ("small", None, 8)
     cache.put("c", "large", 7)
     assert (cache.get("a"), cache.get("b"), cache.get("c"), cache.weight) == (None, None, "large", 7)
+    cache.put("whole", "as much as there is room for", 10)
+    assert (cache.get("c"), cache.get("whole") is None, cache.weight) == (None, False, 10)
+
+
+def test_what_is_found_and_what_is_not_is_counted_once_for_each_key() -> None:
+    cache: BoundedCache[str, int] = BoundedCache(3)
+    cache.put("a", 1)
+    assert (cache.get("a"), cache.get("b")) == (1, None)
+    assert (cache.hits, cache.misses) == (1, 1)
+    assert cache.get_all(["a", "b", "c", "d"]) == [1, None, None, None]
+    assert (cache.hits, cache.misses) == (2, 4)
 
 
 def test_a_value_replaces_the_one_of_its_key_also_when_it_is_too_heavy() -> None:

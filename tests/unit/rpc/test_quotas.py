@@ -91,3 +91,25 @@ def test_thousands_of_other_callers_make_nobody_forgotten_who_still_calls(quotas
         quotas.charge(frequent, 1.0)
     leave()
     assert quotas.enter(running) is not None
+
+
+def test_whoever_comes_back_at_the_time_that_was_told_is_let_in(quotas: Quotas, clock: Seconds) -> None:
+    for per_second, told in [(3.0, 0.334), (1000.0, 0.1)]:  # no sooner than in a tenth of a second
+        caller = _caller(Quota(per_second=per_second, burst=1.0), f"at {per_second}")
+        quotas.charge(caller, 1.0)
+        with pytest.raises(QuotaExceededError) as refused:
+            quotas.charge(caller, 1.0)
+        assert refused.value.retry_after_s == told
+        clock.now += told
+        quotas.charge(caller, 1.0)
+
+
+def test_ten_thousand_callers_are_remembered_and_whoever_has_not_called_for_longest_is_not(quotas: Quotas) -> None:
+    first, second = (_caller(Quota(per_second=0.001, burst=1.0), subject) for subject in ("first", "second"))
+    quotas.charge(first, 1.0)
+    quotas.charge(second, 1.0)
+    for number in range(9_999):
+        quotas.charge(_caller(Quota(per_second=1.0), f"other-{number}"), 1.0)
+    with pytest.raises(QuotaExceededError):
+        quotas.charge(second, 1.0)
+    quotas.charge(first, 1.0)  # forgotten, and so begins with a full bucket

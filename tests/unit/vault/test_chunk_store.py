@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from groundwire.kernel.errors import (
+    AlreadyExistsError,
     ChunkNotFoundError,
     DataLossError,
     DeadlineError,
@@ -142,6 +143,7 @@ def test_fields_are_changed_but_those_that_are_fixed(store: ChunkStore, clock: C
     assert (changed.id, changed.metadata.created) == (chunk.id, START)
     assert changed.links.context_of == ["conv-1"]
     assert ChunkStore(store.root).list_chunks() == [changed]
+    assert store.update_chunk(chunk.id, tags=("hot", "drinks")).tags == ["hot", "drinks"]
 
 
 @pytest.mark.requirement("S2-02", "S2-04", "S2-10", "S2-11", "S2-30")
@@ -182,6 +184,7 @@ def test_few_tokens_are_refused_only_on_request(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequestError, match="tokens: must be 100 to 800"):
         create(strict, tokens=99)
     assert create(ChunkStore(tmp_path), tokens=99).tokens == 99
+    assert create(strict, tokens=800).tokens == 800
 
 
 @pytest.mark.requirement("S2-23", "S2-38")
@@ -533,10 +536,117 @@ def test_lost_and_stale_indexes_are_made_anew_equal(store: ChunkStore, lost: str
             (store.root / "index" / name).unlink()
     wrong = [lost] if lost in INDEXES else list(INDEXES)
     opened = ChunkStore(store.root)
-    assert opened.check().wrong_indexes == wrong
+    found = opened.check()
+    assert (found.wrong_indexes, found.consistent, found.repaired) == (wrong, False, False)
+    assert opened.check() == found, "what is only looked at is not changed"
     assert opened.check(repair=True).consistent
     assert {name: (store.root / "index" / name).read_bytes() for name in INDEXES} == before
     assert opened.check().wrong_indexes == []
+
+
+@pytest.mark.requirement("S2-01", "S2-26")
+def test_a_memory_is_of_the_day_in_utc_wherever_it_was_made(tmp_path: Path) -> None:
+    east = datetime(2026, 3, 1, 0, 30, tzinfo=timezone(timedelta(hours=2)))
+    store = ChunkStore(tmp_path, now=lambda: east)
+    chunk = create(store)
+    assert chunk.id.startswith("chunk-2026-02-28-")
+    assert json.loads(file_of(store, chunk).read_bytes())["metadata"]["created"] == "2026-02-28T22:30:00Z"
+
+
+@pytest.mark.parametrize("archived", [False, True])
+def test_a_memory_never_takes_the_id_of_another(
+    store: ChunkStore, monkeypatch: pytest.MonkeyPatch, archived: bool
+) -> None:
+    monkeypatch.setattr("secrets.token_hex", lambda _count: "a1b2c3d4")
+    first = create(store)
+    if archived:
+        store.delete_chunk(first.id)
+    with pytest.raises(AlreadyExistsError):
+        create(store, "Luna likes coffee.")
+    assert store.list_chunks(archived=archived) == [first]
+    assert store.list_chunks(archived=not archived) == []
+
+
+@pytest.mark.requirement("C18")
+def test_links_close_over_a_deleted_memory_and_open_for_a_restored_one(store: ChunkStore, clock: Clock) -> None:
+    chunks = []
+    for number in range(3):
+        chunks.append(create(store, f"Luna likes {number}.", conversation_id="conv-1", tags=["luna"]))
+        clock.pass_s(60)
+
+    def links() -> list[tuple[str, list[str], list[str]]]:
+        return [(each.id, each.links.follows, sorted(each.links.related_to)) for each in store.list_chunks()]
+
+    first, middle, last = (each.id for each in chunks)
+    whole = links()
+    assert [follows for _, follows, _ in whole] == [[], [first], [middle]]
+    store.delete_chunk(middle)
+    assert links() == [(first, [], [last]), (last, [first], [first])]
+    restored = store.restore_chunk(middle)
+    assert links() == whole
+    assert (restored.links.follows, sorted(restored.links.related_to)) == ([first], sorted([first, last]))
+    assert store.check().consistent
+    assert middle in indexes(store)["metadata_index.json"]["chunks"]
+
+
+@pytest.mark.requirement("S2-15", "C18")
+@pytest.mark.parametrize(("seconds", "follows"), [(1, True), (300, True), (301, False)])
+def test_a_memory_follows_one_that_comes_back_before_it(
+    store: ChunkStore, clock: Clock, seconds: int, follows: bool
+) -> None:
+    first = create(store, conversation_id="conv-1")
+    clock.pass_s(seconds)
+    create(store, conversation_id="conv-1")
+    store.delete_chunk(first.id)
+    assert [each.links.follows for each in store.list_chunks()] == [[]]
+    store.restore_chunk(first.id)
+    assert [each.links.follows for each in store.list_chunks()] == [[], [first.id] if follows else []]
+
+
+def test_automatic_links_are_not_removed_by_hand(store: ChunkStore, clock: Clock) -> None:
+    first = create(store, conversation_id="conv-1")
+    clock.pass_s(60)
+    second = create(store, conversation_id="conv-1")
+    with pytest.raises(InvalidRequestError, match="link_type"):
+        store.remove_link(second.id, "follows", first.id)
+    assert store.list_chunks()[1].links.follows == [first.id]
+
+
+@pytest.mark.parametrize("archived", [False, True])
+def test_a_chunk_that_cannot_be_put_stays_where_it_was(store: ChunkStore, archived: bool) -> None:
+    chunk = create(store)
+    if not archived:
+        store.delete_chunk(chunk.id)
+    # What a full disk does, for one file.
+    target = store.root / "archive" / f"{chunk.id}.json" if archived else file_of(store, chunk)
+    target.mkdir()
+    with pytest.raises(OSError, match="directory"):
+        store.put_chunks([chunk], archived=archived)
+    target.rmdir()
+    assert store.list_chunks(archived=not archived) == [chunk]
+    more = create(store, "Luna likes coffee.")
+    store.put_chunks([chunk], archived=archived)
+    assert store.list_chunks(archived=archived) == sorted(
+        [chunk] if archived else [chunk, more], key=lambda each: each.id
+    )
+    report = store.check()
+    assert (report.chunk_count, report.archived_count, report.consistent) == ((1, 1) if archived else (2, 0)) + (True,)
+
+
+def test_an_index_that_is_a_link_is_made_anew_and_files_of_others_are_left_alone(
+    store: ChunkStore, tmp_path: Path
+) -> None:
+    chunk = create(store, tags=["tea"])
+    elsewhere, notes = tmp_path / "elsewhere.json", file_of(store, chunk).parent / "notes.json"
+    elsewhere.write_bytes((store.root / "index" / "tag_index.json").read_bytes())
+    (store.root / "index" / "tag_index.json").unlink()
+    (store.root / "index" / "tag_index.json").symlink_to(elsewhere)
+    notes.write_text("{}", encoding="utf-8")
+    report = store.check()
+    assert (report.wrong_indexes, report.corrupt) == (["tag_index.json"], {})
+    assert store.check(repair=True).consistent
+    assert not (store.root / "index" / "tag_index.json").is_symlink()
+    assert notes.read_text(encoding="utf-8") == "{}"
 
 
 def test_a_memory_is_restored_into_a_month_that_is_there_no_more(store: ChunkStore) -> None:
@@ -572,8 +682,18 @@ def test_every_operation_leaves_one_audit_record(store: ChunkStore, caplog: pyte
         store.get_chunk("../../x\n")
     with pytest.raises(ChunkNotFoundError):
         store.restore_chunk(chunk.id)
+    path = file_of(store, chunk)
+    path.write_text("{", encoding="utf-8")
+    assert store.get_chunk(chunk.id) is None
+    assert [each.levelname for each in caplog.records[-2:]] == ["WARNING", "INFO"]
+    assert f"{chunk.id}.json" in caplog.records[-2].getMessage()
+    path.unlink()
+    store.put_chunks([chunk])
+    store.put_chunks([chunk], archived=True)
     facts = [
-        (each.__dict__["operation"], each.__dict__["chunk_id"], each.__dict__["outcome"]) for each in caplog.records
+        (each.__dict__["operation"], each.__dict__["chunk_id"], each.__dict__["outcome"])
+        for each in caplog.records
+        if each.levelname == "INFO"
     ]
     assert facts == [
         ("create", chunk.id, "ok"),
@@ -585,6 +705,9 @@ def test_every_operation_leaves_one_audit_record(store: ChunkStore, caplog: pyte
         ("read", chunk.id, "missing"),
         ("read", "../../x\n", "INVALID_FIELD"),
         ("restore", chunk.id, "CHUNK_NOT_FOUND"),
+        ("read", chunk.id, "corrupt"),
+        ("put", chunk.id, "ok"),
+        ("archive", chunk.id, "ok"),
     ]
     assert not [each.message for each in caplog.records if "\n" in each.message]
 
@@ -611,6 +734,11 @@ def test_two_processes_write_one_folder(tmp_path: Path) -> None:
     report = store.check()
     assert (report.corrupt, report.wrong_indexes) == ({}, [])
     assert not list(tmp_path.rglob("*.new"))
+
+
+def test_nobody_else_may_write_the_lock_of_a_folder(store: ChunkStore) -> None:
+    create(store)
+    assert (store.root / ".lock").stat().st_mode & 0o777 == 0o600
 
 
 def test_whoever_waits_too_long_for_a_folder_is_told(store: ChunkStore) -> None:

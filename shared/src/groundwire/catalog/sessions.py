@@ -164,7 +164,7 @@ def in_state(state: SessionState, steady_ms: int) -> ColumnElement[bool]:
     """Return the condition on rows of sessions that `to_session` gives this state."""
     stored, is_idle = sessions.c.state, steady_ms - sessions.c.active_steady >= sessions.c.idle_timeout
     if state is SessionState.EXPIRED:
-        return or_(stored == state.value, and_(stored != SessionState.ENDED.value, is_idle))
+        return and_(stored != SessionState.ENDED.value, is_idle)
     return stored == state.value if state is SessionState.ENDED else and_(stored == state.value, ~is_idle)
 
 

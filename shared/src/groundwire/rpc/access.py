@@ -82,8 +82,8 @@ class Access:
 
     def is_free(self, work: Work, acts_for: str) -> bool:
         """Tell whether calls of this kind need no credential; calls on behalf of others always need one."""
-        if work is Work.REFLECTION:
-            return self.is_open or self._options.is_reflection_public
+        if work is Work.REFLECTION and self._options.is_reflection_public:
+            return True
         return work in {Work.HEALTH, Work.WATCH} or (self.is_open and not acts_for)
 
     def identify(self, authorization: str, peer: Callable[[], Any], acts_for: str = "") -> Identity:

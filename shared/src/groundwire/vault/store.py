@@ -147,7 +147,7 @@ class ChunkStore:
             InvalidRequestError: naming every field that breaks a rule.
         """
         with self._audited("create") as audit:
-            created = self._now().astimezone(UTC)
+            created = self._now()
             audit.chunk_id = new_record_id(MEMORY, created)
             chunk = checked_chunk(
                 {
