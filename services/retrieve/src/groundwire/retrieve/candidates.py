@@ -202,13 +202,13 @@ class CandidateSearch:
         """Whether the words alone had to find the results, because the engine does not answer."""
         self.stages: dict[StageKind, StageTrace] = {}
         self.words = words
-        self._found = found
+        self.found = found
 
     @property
     def needs_words(self) -> bool:
         """Return whether there are words to be looked up; what several searches share has them."""
         is_empty = self._matches.is_rare and len(self._matches.numbers()) == 0
-        return self._uses_words and self._found is None and not is_empty
+        return self._uses_words and self.found is None and not is_empty
 
     def look_up(self, query: str, context: str, depth: int) -> None:
         """Choose the words of a query that tell chunks apart, and find the best `depth` chunks that have them.
@@ -249,18 +249,9 @@ class CandidateSearch:
         weights = Counter({**dict.fromkeys(phrases, 1), **{term: parsed.counts[term] for term in terms}})
         return LookedUp(parsed, terms, phrases, weights, frequencies, total)
 
-    def look_near(self, vector: Vectors, depth: int) -> None:
-        """Find the `depth` nearest chunks, while the words may still be looked up.
-
-        Raises:
-            StoreUnavailableError: the engine failed, and there are no words to look for.
-        """
-        if self._found is None:
-            self._nearest(vector, depth)
-
     def found_for_several(self, vector: Vectors | None, depth: int) -> SharedCandidates | None:
         """Return what this search found, to be shared by others; None where vectors could bring nothing."""
-        near, matches = self._nearest(vector, depth), self._matching(depth)
+        near, matches = self.nearest(vector, depth), self._matching(depth)
         candidates = self._together(vector, near, matches)
         if vector is None or not self._uses_vectors:
             return None
@@ -276,9 +267,9 @@ class CandidateSearch:
         Raises:
             StoreUnavailableError: the engine failed.
         """
-        if self._found is not None:
-            return self._found
-        return self._together(vector, self._nearest(vector, depth), self._matching(depth))
+        if self.found is not None:
+            return self.found
+        return self._together(vector, self.nearest(vector, depth), self._matching(depth))
 
     def visible(self, vector: Vectors | None, depth: int) -> tuple[Candidates, Mapping[int, ChunkFacts], int]:
         """Return the best `depth` visible candidates of each, what is known of them, and how many others there were.
@@ -292,7 +283,7 @@ class CandidateSearch:
         matches, asked = self._matching(depth), depth
         while True:
             self._budget.check()
-            near = self._nearest(vector, asked)
+            near = self.nearest(vector, asked)
             everything = self._together(vector, near, matches)
             facts = self.facts(everything.numbers)
             seen = _among(everything.numbers, facts)
@@ -381,7 +372,12 @@ class CandidateSearch:
         self._matched = (depth, matches)
         return matches
 
-    def _nearest(self, vector: Vectors | None, limit: int) -> Neighbours:
+    def nearest(self, vector: Vectors | None, limit: int) -> Neighbours:
+        """Return the nearest chunks; to be called first while the words may still be looked up.
+
+        Raises:
+            StoreUnavailableError: the engine failed, and there are no words to look for.
+        """
         if not self._uses_vectors or vector is None:
             return _NO_NEIGHBOURS
         # Of the same depth only: what a search finds must not depend on how far it looked before.

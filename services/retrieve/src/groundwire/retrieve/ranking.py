@@ -17,7 +17,7 @@ from groundwire.kernel.identifiers import is_approved
 from groundwire.kernel.records import TurnPlace
 from groundwire.retrieve.fusion import Scores
 from groundwire.retrieve.queries import QueryStrategy
-from groundwire.retrieve.search_types import Fate, RankingRules, SearchPlan
+from groundwire.retrieve.search_types import Fate, RankingRules
 
 PROFILE_RULES: Mapping[ProfileName, RankingRules] = MappingProxyType(
     {ProfileName.GENERAL: RankingRules(neighbours=0.2), ProfileName.BOOK: RankingRules(spread=0.2)}
@@ -51,36 +51,29 @@ class Reranker(Protocol):
         """
 
 
-def rules_for(profile: ProfileName, mode: SearchMode, where: Filter | None = None) -> RankingRules:
-    """Return the rules of a profile, with that of turns where a search is for them.
+def rules_for(
+    profile: ProfileName, mode: SearchMode, where: Filter | None = None, strategy: QueryStrategy | None = None
+) -> RankingRules:
+    """Return the rules of a profile, with that of turns where a search is for them, and what a type of query adds.
 
     It is by its filter, or because it is for everything in a collection of conversations. Searches by vectors or words
-    alone rank by that score and nothing else.
+    alone rank by that score and by what the query's type says.
     """
-    if mode is not SearchMode.HYBRID:
-        return RankingRules()
-    rules = PROFILE_RULES.get(profile, RankingRules())
-    conditions = where.clauses if isinstance(where, And) else (where,)
-    if _TURNS in conditions or (where is None and profile is ProfileName.CONVERSATIONS):
-        return replace(rules, turns=TURN_SHARE)
-    return rules
-
-
-def needs_all_candidates(plan: SearchPlan) -> bool:
-    """Tell whether adjustments look at every candidate, not only at the best."""
-    return plan.rules.spread > 0.0 or plan.strategy.section is not None
-
-
-def neighbour_share(rules: RankingRules, strategy: QueryStrategy) -> float:
-    """Return how much of the way a chunk follows a better neighbour, in [0, 1]."""
-    return max(rules.neighbours, strategy.neighbour_share)
+    rules = RankingRules()
+    if mode is SearchMode.HYBRID:
+        rules = PROFILE_RULES.get(profile, rules)
+        conditions = where.clauses if isinstance(where, And) else (where,)
+        if _TURNS in conditions or (where is None and profile is ProfileName.CONVERSATIONS):
+            rules = replace(rules, turns=TURN_SHARE)
+    if strategy is None:
+        return rules
+    return replace(rules, neighbours=max(rules.neighbours, strategy.neighbour_share), section=strategy.section)
 
 
 def adjust(
     scores: Scores,
     facts: Sequence[ChunkFacts],
     rules: RankingRules,
-    strategy: QueryStrategy,
     window: int,
     withheld: Collection[int] = (),
     turns: Mapping[int, TurnPlace] = MappingProxyType({}),
@@ -96,12 +89,11 @@ def adjust(
     """
     of = {each.number: each for each in facts}
     adjusted = scores
-    if strategy.section is not None:
-        means = np.array([strategy.section.means(of[number].headings) for number in adjusted.numbers.tolist()])
+    if rules.section is not None:
+        means = np.array([rules.section.means(of[number].headings) for number in adjusted.numbers.tolist()])
         gain = SECTION_SHARE * (1.0 - adjusted.relevance)
         adjusted = adjusted.raised(np.where(means, adjusted.relevance + gain, adjusted.relevance))
-    share = neighbour_share(rules, strategy)
-    if share > 0.0:
+    if rules.neighbours > 0.0:
         near_facts = [of[number] for number in adjusted.numbers[:window].tolist()]
         places = [each.place for each in near_facts]
         relevance = adjusted.relevance.copy()
@@ -114,7 +106,7 @@ def adjust(
         best = [max(at.get((document, seq - 1), 0.0), at.get((document, seq + 1), 0.0)) for document, seq in places]
         near = relevance[: len(best)]
         # By what all had before: a chunk does not pass on what its neighbour has given it.
-        near += share * np.maximum(0.0, np.array(best) - near)
+        near += rules.neighbours * np.maximum(0.0, np.array(best) - near)
         adjusted = adjusted.raised(relevance)
     if turns:
         relevance = adjusted.relevance.copy()

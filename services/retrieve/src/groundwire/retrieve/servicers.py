@@ -223,7 +223,7 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
     def _interpret(self, call: ReceivedCall, request: pb.RetrieveRequest) -> SearchRequest:
         current = request_context.current()
         search = parse_retrieve_request(request, current.identity, self.limits, self.clock.now())
-        return self.search.interpret(search, call.received, current.budget)
+        return self.search.interpret(search, call.received, current.budget) if search.self_query else search
 
     def _received(self, request: pb.RetrieveRequest, started: float) -> ReceivedCall:
         current = request_context.current()

@@ -16,7 +16,6 @@ from groundwire.kernel.records import StoredRecord
 from groundwire.retrieve.context import Context
 from groundwire.retrieve.expansion import Passage
 from groundwire.retrieve.fusion import Score
-from groundwire.retrieve.ranking import neighbour_share
 from groundwire.retrieve.search_types import (
     Evidence,
     Fate,
@@ -329,7 +328,7 @@ def _to_stage(stage: StageTrace, evidence: Evidence, plan: SearchPlan) -> explai
                 ("similarity_min", evidence.similarity_min, ""),
                 ("similarity_max", evidence.similarity_max, ""),
                 ("lexical_max", max(evidence.lexical_raw.values(), default=0.0), ""),
-                ("neighbour_share", neighbour_share(plan.rules, plan.strategy), ""),
+                ("neighbour_share", plan.rules.neighbours, ""),
                 ("turn_share", plan.rules.turns, ""),
             ]
         case StageKind.RERANK:
