@@ -3,8 +3,7 @@
 import pytest
 
 from groundwire.kernel.records import TurnPlace
-from groundwire.retrieve.ranking import adjust, withheld_because
-from groundwire.retrieve.search_types import Fate, RankingRules
+from groundwire.retrieve.ranking import Fate, RankingRules, adjust, withheld_because
 from tests.unit.retrieve.ranked_chunks import chunk_facts, scores_of
 
 TURNS = {1: TurnPlace("c", 1, "user"), 2: TurnPlace("c", 1, "user"), 3: TurnPlace("c", 1, "assistant")}

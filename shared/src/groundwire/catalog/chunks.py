@@ -299,10 +299,6 @@ class ChunkFacts(NamedTuple):
     source_uri: str
 
     @property
-    def place(self) -> tuple[str, int]:
-        return self.document_id, self.sequence_num
-
-    @property
     def headings(self) -> list[str]:
         """Return the headings that the chunk stands below, in any order."""
         return [heading for heading in (self.chapter, self.section, *self.hierarchy_path) if heading]

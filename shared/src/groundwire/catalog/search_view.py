@@ -344,17 +344,12 @@ class SearchView:
         found: list[Any] = decode_json(execute(read.connection, statement, given).one()[1])
         return found
 
-    @property
-    def is_limited(self) -> bool:
-        """Return whether the collection has records that this view does not see."""
-        return self.scopes is not None and self._in_scopes() is not None
-
     def seen_share(self) -> float:
         """Return the share of the collection's chunks that the view sees, in [0, 1]; callers must not learn it."""
-        within = self._in_scopes()
-        return 1.0 if within is None else len(within) / max(1, self._count_all())
+        return 1.0 if self.within is None else len(self.within) / max(1, self._count_all())
 
-    def _in_scopes(self) -> Numbers | None:
+    @property
+    def within(self) -> Numbers | None:
         """Return the numbers of the visible chunks in the scopes of the view, ascending; None when these are all."""
         if self.scopes is None:
             return None
@@ -398,8 +393,7 @@ class SearchView:
 
     def chunk_count(self) -> int:
         """Return the number of live chunks, what document frequencies are shares of."""
-        within = self._in_scopes()
-        return self._count_all() if within is None else len(within)
+        return self._count_all() if self.within is None else len(self.within)
 
     def _count_all(self) -> int:
         known = self._caches.chunk_count.get((self._key, self.changed_position))
@@ -426,7 +420,7 @@ class SearchView:
 
     def frequencies(self, terms: Sequence[str]) -> Mapping[str, int]:
         """Return the number of visible chunks that contain each term or phrase, 0 for none."""
-        within = self._in_scopes()
+        within = self.within
         with self._read() as read:
             reading = Reading(read.connection, self._key, read.changed, read.as_of, within)
             return self._caches.words.frequencies(reading, terms)
@@ -437,7 +431,7 @@ class SearchView:
         # Searches side by side, each with a filter of its own, look for the same words.
         if (known := self._found.get(key)) is not None:
             return known
-        within = self._in_scopes()
+        within = self.within
         with self._read() as read:
             reading = Reading(read.connection, self._key, read.changed, read.as_of, within)
             found = self._caches.words.search(reading, terms, phrases, limit)
@@ -446,7 +440,7 @@ class SearchView:
 
     def matching(self, where: Filter | None) -> Numbers:
         """Return the numbers of the visible chunks whose payload matches, ascending; all of them for None."""
-        if where is None and (numbers := self._in_scopes()) is not None:
+        if where is None and (numbers := self.within) is not None:
             return numbers
         with self._read() as read:
             return self._numbers_of(read, visible_generation_keys(self._key, read.as_of), where)
@@ -549,7 +543,7 @@ class SearchView:
 
     def estimated_share(self, where: Filter) -> float:
         """Return the share of live chunks that match, in [0, 1], judged by some that are spread over all of them."""
-        within = self._in_scopes()
+        within = self.within
         with self._read() as read:
             live = live_numbers(read.connection, self._key) if within is None else within
             if not len(live):

@@ -23,8 +23,8 @@ from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import DeadlineError, UnavailableError
 from groundwire.kernel.latencies import Step
 from groundwire.retrieve.filters import FilterMatches, are_among
-from groundwire.retrieve.fusion import Floats, Numbers
 from groundwire.retrieve.queries import CONTEXT_SHARE, MAX_MATCHES, QueryTerms, parse_query, select_terms
+from groundwire.retrieve.ranking import Floats, Numbers
 from groundwire.retrieve.search_types import StageKind, StageTrace
 from groundwire.retrieve.vector_search import Neighbours, VectorSearch
 

@@ -45,7 +45,6 @@ from groundwire.retrieve.candidates import (
 )
 from groundwire.retrieve.consistency import WaitForPosition
 from groundwire.retrieve.filters import FilterCache, FilterMatches, both
-from groundwire.retrieve.fusion import Floats, MemoryScore, Scores, fuse, rank_memories
 from groundwire.retrieve.queries import (
     CONTEXT_SHARE,
     ChosenSection,
@@ -58,10 +57,16 @@ from groundwire.retrieve.queries import (
 )
 from groundwire.retrieve.ranking import (
     Eligible,
+    Fate,
+    Floats,
+    MemoryScore,
     Reranker,
+    Scores,
     Selected,
     adjust,
     eligible,
+    fuse,
+    rank_memories,
     rerank,
     rules_for,
     select,
@@ -69,7 +74,6 @@ from groundwire.retrieve.ranking import (
 )
 from groundwire.retrieve.search_types import (
     Evidence,
-    Fate,
     PreparedVector,
     Ranking,
     ResultOrder,

@@ -13,8 +13,8 @@ from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.filters import Filter
 from groundwire.kernel.identifiers import GLOBAL_SCOPE
 from groundwire.kernel.query_log import QueryType
-from groundwire.retrieve.fusion import MemoryScore, Score, Scores
-from groundwire.retrieve.queries import ChosenSection, QueryStrategy, SectionReference, distinct_words
+from groundwire.retrieve.queries import ChosenSection, QueryStrategy, distinct_words
+from groundwire.retrieve.ranking import Fate, MemoryScore, RankingRules, Score, Scores
 from groundwire.retrieve.vector_search import VectorPlan
 
 
@@ -127,22 +127,6 @@ class SearchRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class RankingRules:
-    """What the profile of a collection and the type of a query add to the fused scores.
-
-    `neighbours` in [0, 1] is how much of the way a chunk follows a better neighbour, the chunk before or after it.
-    `spread` in [0, 1] is what each further chunk of a chapter must be better by to be selected, as a share of the range
-    of all relevances. `turns` in [0, 1] is how much of the way a turn of a conversation follows a better one, the turn
-    before it. Chunks of `section` are preferred.
-    """
-
-    neighbours: float = 0.0
-    spread: float = 0.0
-    turns: float = 0.0
-    section: SectionReference | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class SearchPlan:
     """A request with every default filled in and its filter in canonical form.
 
@@ -218,18 +202,6 @@ class SearchTimes:
     total_s: float
     states: tuple[tuple[SearchState, datetime], ...]
     engine_s: float | None = None
-
-
-class Fate(StrEnum):
-    """What became of a candidate."""
-
-    RETURNED = "RETURNED"
-    BELOW_THRESHOLD = "BELOW_THRESHOLD"
-    BEYOND_TOP_K = "BEYOND_TOP_K"
-    DUPLICATE = "DUPLICATE"
-    SOURCE_REJECTED = "SOURCE_REJECTED"
-    INCOMPLETE = "INCOMPLETE"
-    STALE = "STALE"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,9 @@ from groundwire.kernel.filters import Value, contract_name
 from groundwire.kernel.records import StoredRecord
 from groundwire.retrieve.context import Context
 from groundwire.retrieve.expansion import Passage
-from groundwire.retrieve.fusion import Score
+from groundwire.retrieve.ranking import Fate, Score
 from groundwire.retrieve.search_types import (
     Evidence,
-    Fate,
     ResultOrder,
     SearchHit,
     SearchPlan,
