@@ -354,7 +354,7 @@ class Database:
         """
         if not self.is_shared:
             return self._writer.position
-        if (connection := self._readers.current()) is not None:
+        if (connection := self._readers.of_thread.connection) is not None:
             return self.position(connection)
         with self.read() as connection:
             return self.position(connection)
@@ -402,6 +402,12 @@ def in_transaction(
     return run
 
 
+class _OfThread(threading.local):
+    """The connection that a thread reads with, if any."""
+
+    connection: Connection | None = None
+
+
 class _Readers:
     """Pool of reading connections, one to each thread.
 
@@ -417,7 +423,7 @@ class _Readers:
         self._idle: list[Connection] = []
         self._is_closed = False
         self._changed = threading.Condition()
-        self._own = threading.local()
+        self.of_thread = _OfThread()
 
     @contextmanager
     def one(self, budget: Budget, run: Callable[[Connection], None] | None = None) -> Iterator[Connection]:
@@ -444,7 +450,7 @@ class _Readers:
             connection = self._idle.pop() if self._idle else None
         try:
             connection = self._begun(connection, begin)
-            self._own.connection = connection
+            self.of_thread.connection = connection
             try:
                 yield connection
             finally:
@@ -456,7 +462,7 @@ class _Readers:
                 connection = None
             raise
         finally:
-            self._own.connection = None
+            self.of_thread.connection = None
             with self._changed:
                 self.free += 1
                 self._changed.notify()
@@ -487,10 +493,6 @@ class _Readers:
             raise
         return connection
 
-    def current(self) -> Connection | None:
-        """Return the connection that this thread reads with, if any."""
-        return getattr(self._own, "connection", None)
-
     def close(self) -> None:
         """Close all connections; those in use are closed when their readers are done."""
         with self._changed:
@@ -500,7 +502,7 @@ class _Readers:
             connection.close()
 
     def refuse_holder(self) -> None:
-        if self.current() is not None:
+        if self.of_thread.connection is not None:
             raise RuntimeError("a thread that reads the catalog must not wait for it again")
 
 
