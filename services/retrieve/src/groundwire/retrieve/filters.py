@@ -96,7 +96,7 @@ class FilterMatches:
     def engine_filter(self) -> Filter | None:
         """Return the filter for an engine, which sees records of all scopes."""
         scopes = self._view.scopes
-        if self.is_open or scopes is None or self._view.within is None:
+        if scopes is None or self._view.within is None:
             return self.where
         return both(self.where, scope_filter(scopes))
 

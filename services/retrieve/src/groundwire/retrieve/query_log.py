@@ -334,9 +334,8 @@ class RecordSearch:
             self.accesses.note(call.tenant, search.memories)
         if self.mode is QueryLogMode.OFF:
             return ""
-        entry = self._entry(
-            replace(call, names_entity=search.names_entity), search.collection, sample, search.query_type, search.mode
-        )
+        call = replace(call, names_entity=search.names_entity)
+        entry = self._entry(call, search.collection, sample, search.query_type, search.mode)
         return entry.log_id if self.recorder.record(entry) else None
 
     def failed(self, call: ReceivedCall, reason: str) -> None:

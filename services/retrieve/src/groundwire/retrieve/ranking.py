@@ -405,15 +405,6 @@ def eligible(facts: Sequence[ChunkFacts], withheld: Mapping[int, Fate], *, colla
     return Eligible(places, repeated, withheld)
 
 
-def withheld_among(facts: Iterable[ChunkFacts], approved_prefixes: Sequence[Sequence[str]]) -> dict[int, Fate]:
-    fates = {}
-    for each in facts:
-        fate = withheld_because(each.source_uri, each.section_title, each.chapter, approved_prefixes)
-        if fate is not None:
-            fates[each.number] = fate
-    return fates
-
-
 def withheld_because(
     source_uri: str, section_title: str, chapter: str, approved_prefixes: Iterable[Sequence[str]]
 ) -> Fate | None:

@@ -70,7 +70,7 @@ from groundwire.retrieve.ranking import (
     rerank,
     rules_for,
     select,
-    withheld_among,
+    withheld_because,
 )
 from groundwire.retrieve.search_types import (
     Evidence,
@@ -643,7 +643,12 @@ class Search:
         if plan.rules.turns > 0.0:
             records = pool.view.records(scores.numbers.tolist())
             turns = {number: record.turn for number, record in records.items() if record.turn is not None}
-        withheld = withheld_among(of_scores, plan.approved_prefixes)
+        approved = plan.approved_prefixes
+        fates = (
+            (each.number, withheld_because(each.source_uri, each.section_title, each.chapter, approved))
+            for each in of_scores
+        )
+        withheld = {number: fate for number, fate in fates if fate is not None}
         ordered = adjust(scores, of_scores, plan.rules, plan.window, withheld, turns)
         if plan.reranks and self.reranker is not None:
             started = time.perf_counter()
