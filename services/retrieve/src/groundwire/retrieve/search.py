@@ -187,13 +187,6 @@ class _Ranked:
     stale: int
     memory: Mapping[int, MemoryScore]
 
-    def tested(self) -> Floats:
-        """Return of each candidate what `min_relevance` tests: its relevance before importance and recency count."""
-        similarity = self.scores.relevance.copy()
-        # Memories stand in front, in this order; behind them come candidates that were not looked at as memories.
-        similarity[: len(self.memory)] = [each.similarity for each in self.memory.values()]
-        return similarity
-
 
 @dataclass(frozen=True, slots=True)
 class Search:
@@ -383,10 +376,14 @@ class Search:
         # Fuse and rank, on numbers.
         with Step("search.rank"):
             ranked = self._rank(pool, plan, request, budget)
+            # What `min_relevance` tests: the relevance before importance and recency count. Memories stand in front, in
+            # this order; behind them come candidates that were not looked at as memories.
+            tested = ranked.scores.relevance.copy()
+            tested[: len(ranked.memory)] = [each.similarity for each in ranked.memory.values()]
         progress.enter(SearchState.RANKED)
         # Hydrate: only what leaves.
         with Step("search.hydrate"):
-            selected = _selected(plan, ranked, view)
+            selected = _selected(plan, ranked, tested, view)
             hits = _hydrated(ranked, selected, pool, request.order)
         progress.enter(SearchState.VALIDATED)
         # Respond.
@@ -402,7 +399,7 @@ class Search:
                 candidates=len(ranked.scores) + ranked.stale,
                 stale=ranked.stale,
                 duplicates=len(ranked.eligible.repeated),
-                below_threshold=int(np.count_nonzero(ranked.tested() < plan.min_relevance)),
+                below_threshold=int(np.count_nonzero(tested < plan.min_relevance)),
                 rejected=fates.count(Fate.SOURCE_REJECTED),
                 incomplete=fates.count(Fate.INCOMPLETE),
             ),
@@ -727,9 +724,8 @@ def resolved(request: SearchRequest, view: SearchView) -> Filter | None:
     return both(given, added)
 
 
-def _selected(plan: SearchPlan, ranked: _Ranked, view: SearchView) -> list[Selected]:
+def _selected(plan: SearchPlan, ranked: _Ranked, tested: Floats, view: SearchView) -> list[Selected]:
     """Select among the eligible candidates that are relevant enough; places are those among all candidates."""
-    tested = ranked.tested()
     places = [place for place in ranked.eligible.places if tested[place] >= plan.min_relevance]
     if plan.rules.spread == 0.0 and plan.diversity == 0.0:
         return [Selected(place, step, 0.0) for step, place in enumerate(places[: plan.top_k], start=1)]
