@@ -3,7 +3,7 @@
 What breaks a rule raises InvalidRequestError, which names every violation.
 """
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -281,7 +281,11 @@ def filter_names_entity(message: pb.RetrieveRequest) -> bool:
         named = _scopes_of(parse_filter_message(message.options.filter))
     except InvalidRequestError:
         return True
-    return any(scope.startswith(ENTITY_SCOPE) for scope in named or ())
+    return names_entity(named or ())
+
+
+def names_entity(scopes: Iterable[str]) -> bool:
+    return any(scope.startswith(ENTITY_SCOPE) for scope in scopes)
 
 
 def _scopes_of(where: Filter | None) -> frozenset[str] | None:
