@@ -17,7 +17,7 @@ from groundwire.api.ingest.v1 import collection_pb2, ingest_service_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.client import AsyncGroundwireClient
 from groundwire.kernel.filter_parsing import parse_filter
-from groundwire.rpc.value_messages import to_filter_message
+from groundwire.rpc.filter_messages import to_filter_message
 
 COLLECTION = "bench"
 RETRIEVE = "/groundwire.api.retrieve.v1.RetrieveService/Retrieve"

@@ -43,7 +43,7 @@ from groundwire.api.ingest.v1 import (
 )
 from groundwire.api.retrieve.v1 import retrieve_service_pb2, retrieve_service_pb2_grpc
 from groundwire.kernel.filter_parsing import parse_filter
-from groundwire.rpc.value_messages import to_filter_message
+from groundwire.rpc.filter_messages import to_filter_message
 from groundwire.standalone.process import run
 from groundwire.standalone.settings import ServiceName, load_settings
 

@@ -29,8 +29,8 @@ from groundwire.kernel.errors import (
 )
 from groundwire.kernel.filter_parsing import parse_filter
 from groundwire.kernel.identity import Right
+from groundwire.rpc.filter_messages import to_filter_message
 from groundwire.rpc.request_context import ACTS_FOR_KEY
-from groundwire.rpc.value_messages import to_filter_message
 from tests.credentials import Authority, bearer, call, make_key, methods_of
 from tests.e2e.server import ServerProcess
 

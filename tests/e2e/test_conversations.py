@@ -19,7 +19,7 @@ from groundwire.api.ingest.v1 import record_service_pb2 as records_pb
 from groundwire.client import GroundwireClient
 from groundwire.kernel.errors import AlreadyExistsError, InvalidRequestError, PreconditionError, SessionNotFoundError
 from groundwire.kernel.filter_parsing import parse_filter
-from groundwire.rpc.value_messages import to_filter_message
+from groundwire.rpc.filter_messages import to_filter_message
 from tests.e2e.server import ServerProcess
 from tests.e2e.split import Deployment, start_services
 

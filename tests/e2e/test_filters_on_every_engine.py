@@ -14,7 +14,7 @@ from groundwire.api.ingest.v1 import collection_pb2
 from groundwire.client import GroundwireClient
 from groundwire.kernel.errors import InvalidFilterError, InvalidRequestError
 from groundwire.kernel.filter_parsing import parse_filter
-from groundwire.rpc.value_messages import to_filter_message
+from groundwire.rpc.filter_messages import to_filter_message
 from tests.conformance.chroma_server import chroma_server
 from tests.e2e.server import ASKS_ENGINE, HASHING, ServerProcess, groundwire
 from tests.e2e.split import Deployment, is_split, start_services

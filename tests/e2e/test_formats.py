@@ -19,7 +19,7 @@ from groundwire.client import GroundwireClient
 from groundwire.kernel.document_errors import DocumentLimitError
 from groundwire.kernel.errors import InvalidRequestError
 from groundwire.kernel.filter_parsing import parse_filter_text
-from groundwire.rpc.value_messages import to_filter_message
+from groundwire.rpc.filter_messages import to_filter_message
 from tests.e2e.server import ServerProcess, groundwire
 from tests.e2e.split import Deployment, start_services
 from tests.stubs import by_id, by_source

@@ -8,7 +8,7 @@ import pytest
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.client import GroundwireClient
 from groundwire.kernel.filter_parsing import parse_filter
-from groundwire.rpc.value_messages import to_filter_message
+from groundwire.rpc.filter_messages import to_filter_message
 from tests.e2e.server import HASHING, ServerProcess
 
 GOING, STAYING = 120, 5

@@ -28,8 +28,8 @@ from groundwire.api.common.v1 import document_pb2
 from groundwire.client import GroundwireClient
 from groundwire.kernel.filter_parsing import parse_filter
 from groundwire.kernel.identity import Right
+from groundwire.rpc.filter_messages import to_filter_message
 from groundwire.rpc.methods import Work, work_of
-from groundwire.rpc.value_messages import to_filter_message
 from tests.conformance.chroma_server import chroma_server
 from tests.credentials import Metadata, bearer, make_key
 from tests.e2e.server import ServerProcess

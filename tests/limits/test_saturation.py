@@ -22,7 +22,7 @@ from groundwire.api.ingest.v1 import ingest_service_pb2 as ingest_pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.filter_parsing import parse_filter
-from groundwire.rpc.value_messages import to_filter_message
+from groundwire.rpc.filter_messages import to_filter_message
 from tests.limits.slow_parts import COLLECTION, WORKERS, Limits, running, text_of
 from tests.stubs import by_id
 

@@ -41,7 +41,7 @@ from groundwire.kernel.errors import (
     SessionExpiredError,
 )
 from groundwire.kernel.filter_parsing import parse_filter
-from groundwire.rpc.value_messages import to_filter_message
+from groundwire.rpc.filter_messages import to_filter_message
 from tests.conformance.memory_folder import memory_folder
 from tests.limits.product import MODELS, Product
 from tests.manual_clock import ManualClock

@@ -31,7 +31,7 @@ from groundwire.kernel.errors import (
 from groundwire.kernel.filter_parsing import parse_filter
 from groundwire.kernel.filters import Not
 from groundwire.kernel.identifiers import DEFAULT_TENANT
-from groundwire.rpc.value_messages import to_filter_message
+from groundwire.rpc.filter_messages import to_filter_message
 from tests.integration.answer.conftest import MakeRig
 from tests.integration.answer.rig import FOXES, Rig, ScriptedGenerator
 

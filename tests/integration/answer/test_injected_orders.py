@@ -12,7 +12,7 @@ from groundwire.answer.settings import AnswerSettings, ChatModel
 from groundwire.api.answer.v1 import answer_pb2
 from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
 from groundwire.kernel.filter_parsing import parse_filter
-from groundwire.rpc.value_messages import to_filter_message
+from groundwire.rpc.filter_messages import to_filter_message
 from tests.integration.answer.conftest import MakeRig
 from tests.integration.answer.rig import Rig
 from tests.scripted_model import ScriptedModel, scripted_model

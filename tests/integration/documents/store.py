@@ -16,7 +16,7 @@ from groundwire.api.retrieve.v1 import retrieve_service_pb2
 from groundwire.kernel.filter_parsing import parse_filter
 from groundwire.retrieve.bootstrap import RetrieveService, build
 from groundwire.retrieve.settings import RetrieveSettings
-from groundwire.rpc.value_messages import to_filter_message
+from groundwire.rpc.filter_messages import to_filter_message
 from groundwire.vectorstores.factory import open_vector_store
 from tests.integration.ingest.harness import Calls, Harness
 from tests.stubs import by_id

@@ -14,7 +14,7 @@ from groundwire.kernel.errors import (
     InvalidRequestError,
 )
 from groundwire.kernel.filter_parsing import parse_filter
-from groundwire.rpc.value_messages import to_filter_message
+from groundwire.rpc.filter_messages import to_filter_message
 from tests.integration.documents.store import Store, number, story, text
 from tests.stubs import by_id
 

@@ -16,7 +16,7 @@ from groundwire.api.ingest.v1 import record_service_pb2 as pb
 from groundwire.client import GroundwireClient
 from groundwire.kernel.errors import GroundwireError, InvalidRequestError
 from groundwire.kernel.filter_parsing import parse_filter
-from groundwire.rpc.value_messages import to_filter_message
+from groundwire.rpc.filter_messages import to_filter_message
 
 START = datetime(2026, 2, 10, 12, 0, tzinfo=UTC)
 PERSONA, FAQ = record_pb2.RECORD_TYPE_PERSONA, record_pb2.RECORD_TYPE_FAQ

@@ -17,8 +17,8 @@ from groundwire.client import GroundwireClient
 from groundwire.kernel.errors import GroundwireError
 from groundwire.kernel.filter_parsing import parse_filter
 from groundwire.kernel.identity import Right
+from groundwire.rpc.filter_messages import to_filter_message
 from groundwire.rpc.methods import METHODS, is_within_scopes
-from groundwire.rpc.value_messages import to_filter_message
 from tests.credentials import bearer, call, make_key, methods_of
 from tests.e2e.server import ServerProcess
 from tests.integration.records.keeping import ASSISTANT, FAQ, USER, Keeping, memory, memory_id, record, turn

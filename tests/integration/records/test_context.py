@@ -12,7 +12,7 @@ from groundwire.api.ingest.v1 import record_service_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.errors import InvalidRequestError
 from groundwire.kernel.filter_parsing import parse_filter
-from groundwire.rpc.value_messages import to_filter_message
+from groundwire.rpc.filter_messages import to_filter_message
 from tests.integration.records.keeping import (
     ASSISTANT,
     FAQ,

@@ -33,7 +33,7 @@ from groundwire.kernel.filter_parsing import parse_filter
 from groundwire.kernel.identity import Identity
 from groundwire.kernel.records import StoredRecord
 from groundwire.rpc import request_context
-from groundwire.rpc.value_messages import to_filter_message
+from groundwire.rpc.filter_messages import to_filter_message
 from tests.integration.ingest.harness import Harness, blocking
 from tests.integration.records.keeping import FAQ, memory, memory_id, record
 

@@ -13,7 +13,7 @@ from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
 from groundwire.api.common.v1.search_mode_pb2 import RANKING_MEMORY
 from groundwire.client import GroundwireClient
 from groundwire.kernel.filter_parsing import parse_filter
-from groundwire.rpc.value_messages import to_filter_message
+from groundwire.rpc.filter_messages import to_filter_message
 from tests.catalogs import POSTGRESQL, SQLITE, catalogs_are
 from tests.e2e.server import ServerProcess
 from tests.integration.records.keeping import (

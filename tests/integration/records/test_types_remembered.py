@@ -10,7 +10,7 @@ from groundwire.api.ingest.v1 import record_service_pb2 as pb
 from groundwire.catalog.search_view import SearchViews
 from groundwire.kernel.filter_parsing import parse_filter
 from groundwire.kernel.identifiers import DEFAULT_TENANT
-from groundwire.rpc.value_messages import to_filter_message
+from groundwire.rpc.filter_messages import to_filter_message
 from tests.integration.ingest.harness import Harness, blocking
 from tests.integration.records.keeping import FAQ, record
 

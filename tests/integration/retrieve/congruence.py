@@ -13,7 +13,7 @@ from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.errors import GroundwireError
 from groundwire.kernel.filter_parsing import JsonFilter, parse_filter, resolve_filter
 from groundwire.kernel.filters import Filter, Value, matches
-from groundwire.rpc.value_messages import to_filter_message
+from groundwire.rpc.filter_messages import to_filter_message
 from tests.catalogs import POSTGRESQL, catalog_kind, catalogs_are
 from tests.conformance.chroma_server import chroma_server
 from tests.conformance.filters import random_payload

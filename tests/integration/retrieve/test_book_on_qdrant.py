@@ -15,7 +15,7 @@ from groundwire.api.ingest.v1 import collection_pb2
 from groundwire.api.retrieve.v1 import library_service_pb2 as ingest_pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.filter_parsing import JsonFilter, parse_filter
-from groundwire.rpc.value_messages import to_filter_message
+from groundwire.rpc.filter_messages import to_filter_message
 from groundwire.vectorstores.factory import open_vector_store
 from tests.conformance.qdrant_loopback import Backend, qdrant_loopback
 from tests.integration.retrieve.library import BY_ENGINE

@@ -12,7 +12,7 @@ from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.filter_parsing import parse_filter
 from groundwire.kernel.identifiers import DEFAULT_TENANT
-from groundwire.rpc.value_messages import to_filter_message
+from groundwire.rpc.filter_messages import to_filter_message
 from tests.integration.retrieve.library import Library, contents
 
 _MODES = [

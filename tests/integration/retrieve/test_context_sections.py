@@ -13,7 +13,7 @@ from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.filter_parsing import parse_filter
 from groundwire.kernel.vector_store import ScoredPoint
 from groundwire.retrieve.settings import RetrieveSettings
-from groundwire.rpc.value_messages import to_filter_message
+from groundwire.rpc.filter_messages import to_filter_message
 from groundwire.vectorstores.memory import MemoryVectorStore
 from tests.integration.retrieve.library import Library, contents
 

@@ -15,7 +15,7 @@ from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.filter_parsing import JsonFilter, parse_filter, resolve_filter
 from groundwire.kernel.filters import matches
 from groundwire.retrieve.ranking import PROFILE_RULES
-from groundwire.rpc.value_messages import to_filter_message
+from groundwire.rpc.filter_messages import to_filter_message
 from tests.integration.retrieve.conftest import ENGINES
 from tests.integration.retrieve.library import DIMENSIONS, Library, contents
 

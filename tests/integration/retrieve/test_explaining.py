@@ -12,7 +12,7 @@ from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import ProfileName
 from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.filter_parsing import parse_filter
-from groundwire.rpc.value_messages import to_filter_message
+from groundwire.rpc.filter_messages import to_filter_message
 from tests.integration.retrieve.library import Library
 from tests.integration.retrieve.replay import figures, replay
 

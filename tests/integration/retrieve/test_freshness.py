@@ -10,7 +10,7 @@ from groundwire.kernel.filter_parsing import parse_filter
 from groundwire.kernel.identifiers import DEFAULT_TENANT
 from groundwire.kernel.vector_store import PointBatch
 from groundwire.retrieve.settings import RetrieveSettings
-from groundwire.rpc.value_messages import to_filter_message
+from groundwire.rpc.filter_messages import to_filter_message
 from tests.integration.retrieve.library import Library, contents, metadata
 
 _MODES = [

@@ -5,7 +5,7 @@ import pytest
 from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.kernel.errors import InvalidFilterError, InvalidRequestError
 from groundwire.kernel.filter_parsing import parse_filter
-from groundwire.rpc.value_messages import to_filter_message
+from groundwire.rpc.filter_messages import to_filter_message
 from tests.integration.retrieve.library import Library, contents
 
 _LEXICAL = search_mode_pb2.SEARCH_MODE_LEXICAL

@@ -9,8 +9,8 @@ from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import InvalidFilterError
 from groundwire.kernel.filter_parsing import parse_filter
+from groundwire.rpc.filter_messages import to_filter_message
 from groundwire.rpc.in_process import InProcessStub
-from groundwire.rpc.value_messages import to_filter_message
 from tests.integration.retrieve.library import Library, contents
 from tests.integration.retrieve.serving import refused
 

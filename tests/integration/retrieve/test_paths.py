@@ -13,7 +13,7 @@ from groundwire.kernel.budget import Budget
 from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.filter_parsing import JsonFilter, parse_filter
 from groundwire.retrieve import vector_search
-from groundwire.rpc.value_messages import to_filter_message
+from groundwire.rpc.filter_messages import to_filter_message
 from groundwire.vectorstores.qdrant_edge.store import QdrantEdgeVectorStore
 from tests.integration.retrieve.conftest import ENGINES
 from tests.integration.retrieve.library import DIMENSIONS, Library

@@ -24,7 +24,7 @@ from groundwire.kernel.filter_parsing import parse_filter
 from groundwire.kernel.query_log import LoggedQuery, QueryLogMode
 from groundwire.retrieve.query_log import Pipeline, QueryRecorder, SearchSample
 from groundwire.retrieve.settings import RetrieveSettings
-from groundwire.rpc.value_messages import to_filter_message
+from groundwire.rpc.filter_messages import to_filter_message
 from tests.catalogs import open_database
 from tests.integration.retrieve.library import Library
 from tests.integration.retrieve.serving import refused, serving

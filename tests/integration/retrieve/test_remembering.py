@@ -30,7 +30,7 @@ from groundwire.retrieve.filters import FilterCache, FilterMatches
 from groundwire.retrieve.search import QueryVectors
 from groundwire.retrieve.settings import RetrieveSettings
 from groundwire.rpc import request_context
-from groundwire.rpc.value_messages import to_filter_message
+from groundwire.rpc.filter_messages import to_filter_message
 from tests.integration.retrieve.library import Library, WordBagEmbedder, contents
 
 

@@ -15,8 +15,8 @@ from groundwire.kernel.filter_parsing import parse_filter
 from groundwire.kernel.identity import Identity
 from groundwire.retrieve.settings import RetrieveSettings
 from groundwire.rpc import request_context
+from groundwire.rpc.filter_messages import to_filter_message
 from groundwire.rpc.request_context import RequestContext
-from groundwire.rpc.value_messages import to_filter_message
 from tests.integration.retrieve.library import Library, contents
 from tests.manual_clock import ManualClock
 

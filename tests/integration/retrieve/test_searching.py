@@ -27,7 +27,7 @@ from groundwire.kernel.errors import (
 from groundwire.kernel.filter_parsing import parse_filter
 from groundwire.retrieve.search import Progress
 from groundwire.retrieve.search_types import SearchRequest, SearchState
-from groundwire.rpc.value_messages import to_filter_message
+from groundwire.rpc.filter_messages import to_filter_message
 from tests.integration.retrieve.library import DIMENSIONS, IDENTITY, Library, contents
 from tests.manual_clock import ManualClock
 

@@ -21,7 +21,7 @@ from groundwire.kernel.filter_parsing import filter_to_json, parse_filter
 from groundwire.kernel.filters import MAX_TERMS
 from groundwire.retrieve.self_query.extractors import open_extractor
 from groundwire.retrieve.settings import RetrieveSettings
-from groundwire.rpc.value_messages import parse_filter_message, to_filter_message
+from groundwire.rpc.filter_messages import parse_filter_message, to_filter_message
 from tests.integration.retrieve.chat_endpoint import ChatEndpoint
 from tests.integration.retrieve.library import Library
 from tests.integration.retrieve.serving import refused, serving

@@ -14,7 +14,7 @@ from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.filter_parsing import parse_filter
 from groundwire.retrieve.settings import RetrieveSettings
-from groundwire.rpc.value_messages import to_filter_message
+from groundwire.rpc.filter_messages import to_filter_message
 from tests.integration.retrieve.conftest import ENGINES
 from tests.integration.retrieve.library import DIMENSIONS, Library
 

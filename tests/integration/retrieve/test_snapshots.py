@@ -13,7 +13,7 @@ from groundwire.kernel.document import Document, DocumentFields
 from groundwire.kernel.errors import InvalidRequestError, SnapshotExpiredError
 from groundwire.kernel.filter_parsing import parse_filter
 from groundwire.kernel.identifiers import DEFAULT_TENANT
-from groundwire.rpc.value_messages import to_filter_message
+from groundwire.rpc.filter_messages import to_filter_message
 from tests.catalogs import problems_of
 from tests.integration.retrieve.conftest import ENGINES
 from tests.integration.retrieve.library import Library, contents

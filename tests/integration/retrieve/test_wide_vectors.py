@@ -11,7 +11,7 @@ from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.errors import DimensionMismatchError
 from groundwire.kernel.filter_parsing import parse_filter
-from groundwire.rpc.value_messages import to_filter_message
+from groundwire.rpc.filter_messages import to_filter_message
 from tests.integration.retrieve.reading_room import ReadingRoom
 from tests.integration.retrieve.serving import refused, serving
 

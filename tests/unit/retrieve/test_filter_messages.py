@@ -9,7 +9,7 @@ from groundwire.api.common.v1 import metadata_value_pb2
 from groundwire.kernel.errors import InvalidFilterError
 from groundwire.kernel.filter_parsing import parse_filter, resolve_filter
 from groundwire.kernel.filters import And, Comparator, Comparison, Exists, FieldKind, Filter, Not
-from groundwire.rpc.value_messages import parse_filter_message, to_filter_message
+from groundwire.rpc.filter_messages import parse_filter_message, to_filter_message
 
 _EVERY_OPERATOR = {
     "$or": [

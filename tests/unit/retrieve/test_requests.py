@@ -15,7 +15,7 @@ from groundwire.kernel.filter_parsing import parse_filter
 from groundwire.kernel.identity import Identity
 from groundwire.retrieve.search_types import ResultOrder, SearchRequest
 from groundwire.retrieve.wire.requests import RequestLimits, parse_retrieve_request
-from groundwire.rpc.value_messages import to_filter_message
+from groundwire.rpc.filter_messages import to_filter_message
 
 _NOW = datetime(2026, 5, 1, tzinfo=UTC)
 

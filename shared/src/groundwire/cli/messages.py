@@ -13,7 +13,7 @@ from groundwire.client.values import enum_name, plain_metadata, plain_value
 from groundwire.kernel.clock import from_epoch_ms
 from groundwire.kernel.filter_parsing import filter_to_json
 from groundwire.kernel.filters import ALIASES, BUILT_IN_FIELDS, FieldKind
-from groundwire.rpc.value_messages import parse_filter_message
+from groundwire.rpc.filter_messages import parse_filter_message
 
 _DECIMALS = 6
 

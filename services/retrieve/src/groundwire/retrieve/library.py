@@ -46,6 +46,7 @@ from groundwire.retrieve.query_log import LONGEST_WINDOW_S, Pipeline, QueryRecor
 from groundwire.retrieve.wire.requests import QUERY_TYPE_VALUES, parse_chunk_references
 from groundwire.rpc import request_context
 from groundwire.rpc.error_status import to_status
+from groundwire.rpc.filter_messages import parse_filter_message
 from groundwire.rpc.messages import (
     parse_reference,
     to_chunk_message,
@@ -54,7 +55,7 @@ from groundwire.rpc.messages import (
     to_span,
 )
 from groundwire.rpc.pagination import MAX_PAGE_SIZE, PageTokens, as_many_as_fit, page_size
-from groundwire.rpc.value_messages import parse_filter_message, parse_timestamp, to_duration, to_timestamp
+from groundwire.rpc.value_messages import parse_timestamp, to_duration, to_timestamp
 from groundwire.rpc.workers import Workers, in_worker
 
 MAX_INLINE_TEXT_BYTES = 1 << 20

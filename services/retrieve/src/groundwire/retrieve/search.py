@@ -209,7 +209,7 @@ class Search:
     reranker: Reranker | None = None
 
     def interpret(self, request: SearchRequest, received: datetime, budget: Budget) -> SearchRequest:
-        """Return the request with the filter that its own words ask for, which it wants (`self_query`).
+        """Return a request that wants a filter from its own words (`self_query`) with that filter.
 
         Raises:
             CollectionNotFoundError: no such collection.

@@ -24,8 +24,9 @@ from groundwire.kernel.identity import Identity
 from groundwire.kernel.records import record_id_of
 from groundwire.rpc import request_context
 from groundwire.rpc.error_status import from_rpc_error
+from groundwire.rpc.filter_messages import to_filter_message
 from groundwire.rpc.request_context import RequestContext
-from groundwire.rpc.value_messages import to_filter_message, to_timestamp
+from groundwire.rpc.value_messages import to_timestamp
 
 # Key of the metadata of an answer that says nothing.
 _REFUSED = "refused"

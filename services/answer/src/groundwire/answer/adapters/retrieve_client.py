@@ -48,8 +48,8 @@ from groundwire.kernel.sentences import QUESTION_MARKS
 from groundwire.kernel.spans import Span
 from groundwire.rpc import request_context
 from groundwire.rpc.error_status import from_rpc_error, from_status
+from groundwire.rpc.filter_messages import to_filter_message
 from groundwire.rpc.messages import only_ids, to_span
-from groundwire.rpc.value_messages import to_filter_message
 
 # Enough for a selection that runs across several chunks, and for texts that repeat it.
 _SELECTION_HITS = 10

@@ -80,6 +80,7 @@ from groundwire.kernel.identifiers import parse_collection_name
 from groundwire.kernel.identity import Right
 from groundwire.kernel.records import RecordLinks, StoredRecord, parse_record_id
 from groundwire.rpc import request_context
+from groundwire.rpc.filter_messages import parse_filter_message
 from groundwire.rpc.messages import (
     parse_reference,
     to_chunk_message,
@@ -89,7 +90,6 @@ from groundwire.rpc.messages import (
 )
 from groundwire.rpc.pagination import PageTokens
 from groundwire.rpc.request_context import request_key
-from groundwire.rpc.value_messages import parse_filter_message
 
 _MAX_PAGE = 100
 # A response that lists all of them might be larger than a message may be.

@@ -32,9 +32,10 @@ from groundwire.kernel.document import DocumentFields, DocumentFormat
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError, refuse
 from groundwire.kernel.filters import Filter, leaves
 from groundwire.kernel.identifiers import SHA256, RequestKey, parse_caller_id, parse_collection_name, parse_source_uri
+from groundwire.rpc.filter_messages import parse_filter_message
 from groundwire.rpc.messages import to_document_message, to_span
 from groundwire.rpc.request_context import request_key
-from groundwire.rpc.value_messages import members_by_number, parse_filter_message, to_timestamp
+from groundwire.rpc.value_messages import members_by_number, to_timestamp
 
 _FORMATS = members_by_number(document_format_pb2.DocumentFormat, DocumentFormat)
 _POLICIES = members_by_number(ingest_result_pb2.DuplicatePolicy, DuplicatePolicy)

@@ -33,8 +33,9 @@ from groundwire.kernel.query_log import QueryType
 from groundwire.retrieve.context import SECTIONS, ContextRequest
 from groundwire.retrieve.expansion import DEFAULT_LEVELS_UP, DEFAULT_MAX_CHARS, ExpandMode, Expansion
 from groundwire.retrieve.search_types import Ranking, ResultOrder, SearchRequest
+from groundwire.rpc.filter_messages import parse_filter_message
 from groundwire.rpc.pagination import MAX_PAGE_SIZE
-from groundwire.rpc.value_messages import members_by_number, parse_filter_message, parse_timestamp
+from groundwire.rpc.value_messages import members_by_number, parse_timestamp
 
 MODES = members_by_number(search_mode_pb2.SearchMode, SearchMode)
 ORDERS = members_by_number(search_mode_pb2.OrderBy, ResultOrder)

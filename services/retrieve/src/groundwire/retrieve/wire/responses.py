@@ -31,16 +31,10 @@ from groundwire.retrieve.self_query.questions import ParsedQuestion
 from groundwire.retrieve.vector_search import VectorPath
 from groundwire.retrieve.wire.requests import MODES, ORDERS, QUERY_TYPE_VALUES, RECORD_TYPES
 from groundwire.rpc.calls import ReadyResponse
+from groundwire.rpc.filter_messages import to_filter_message
 from groundwire.rpc.messages import chunk_in_view, documents_in_view, to_chunk_message, to_record_message, to_span
 from groundwire.rpc.pagination import MAX_PAGE_BYTES
-from groundwire.rpc.value_messages import (
-    members_by_number,
-    parse_timestamp,
-    to_duration,
-    to_filter_message,
-    to_metadata,
-    to_timestamp,
-)
+from groundwire.rpc.value_messages import members_by_number, parse_timestamp, to_duration, to_metadata, to_timestamp
 
 _MODES = {mode: number for number, mode in MODES.items()}
 _ORDERS = {order: number for number, order in ORDERS.items()}
