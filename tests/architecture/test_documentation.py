@@ -129,10 +129,10 @@ def test_every_path_in_the_architecture_exists() -> None:
 @in_checkout
 def test_a_path_that_does_not_exist_is_noticed() -> None:
     named = _paths_named(
-        "`retrieve/fusion.py`, `shared/…/kernel`, `catalog/gone.py`, `Budget.wait_for` and `a/{b,c}/d`"
+        "`retrieve/ranking.py`, `shared/…/kernel`, `catalog/gone.py`, `Budget.wait_for` and `a/{b,c}/d`"
     )
-    assert named == {"retrieve/fusion.py", "shared/…/kernel", "catalog/gone.py", "a/b/d", "a/c/d"}
-    assert {span for span in named if _places(span)} == {"retrieve/fusion.py", "shared/…/kernel"}
+    assert named == {"retrieve/ranking.py", "shared/…/kernel", "catalog/gone.py", "a/b/d", "a/c/d"}
+    assert {span for span in named if _places(span)} == {"retrieve/ranking.py", "shared/…/kernel"}
 
 
 def test_nothing_names_a_place_on_a_machine() -> None:

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from groundwire.embedders.factory import open_embedder
-from groundwire.embedders.tokenization import ModelTokenizer
+from groundwire.embedders.model import ModelTokenizer
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Embedder, Vectors
 from groundwire.kernel.errors import CallCancelledError, DeadlineError, InvalidRequestError

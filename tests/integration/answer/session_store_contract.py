@@ -22,7 +22,7 @@ from groundwire.kernel.errors import (
 )
 from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.identifiers import RequestKey
-from groundwire.kernel.identity import ALL_RIGHTS, Identity, Right, bind_current_identity
+from groundwire.kernel.identity import ALL_RIGHTS, CURRENT_IDENTITY, Identity, Right
 from groundwire.kernel.session import AnswerFilter, Role, SessionFilter, SessionState
 from tests.integration.answer.rig import SettableClock
 
@@ -530,7 +530,7 @@ async def _as(caller: Identity, call: Callable[[], Awaitable[Any]]) -> Any:
     """Make a call as somebody does."""
 
     async def bound() -> Any:
-        bind_current_identity(caller)
+        CURRENT_IDENTITY.set(caller)
         return await call()
 
     return await asyncio.create_task(bound(), context=copy_context())

@@ -33,7 +33,7 @@ from groundwire.kernel.errors import (
     StaleSourceVersionError,
 )
 from groundwire.kernel.filters import Exists
-from groundwire.kernel.identity import Identity, Quota, bind_current_identity
+from groundwire.kernel.identity import CURRENT_IDENTITY, Identity, Quota
 from groundwire.kernel.session import Role
 from tests.catalogs import problems_of
 from tests.integration.catalog.drafts import (
@@ -331,14 +331,14 @@ def test_deleting_removes_every_part_of_a_document(catalog: Catalog, docs: Colle
 
 
 @pytest.fixture
-def limited() -> Iterator[Callable[..., None]]:
+def limited() -> Iterator[Callable[..., object]]:
     """Return what says how much the tenant of the caller may have stored."""
-    yield lambda **limits: bind_current_identity(Identity(TENANT, quota=Quota(**limits)))
-    bind_current_identity(Identity())
+    yield lambda **limits: CURRENT_IDENTITY.set(Identity(TENANT, quota=Quota(**limits)))
+    CURRENT_IDENTITY.set(Identity())
 
 
 def test_a_tenant_stores_no_more_documents_than_the_caller_may_make_it(
-    catalog: Catalog, docs: Collection, limited: Callable[..., None]
+    catalog: Catalog, docs: Collection, limited: Callable[..., object]
 ) -> None:
     other = catalog.collections.create(make_collection("docs", tenant="other"))
     limited(documents=2)
@@ -363,7 +363,7 @@ def test_a_tenant_stores_no_more_documents_than_the_caller_may_make_it(
 
 
 def test_a_tenant_stores_no_more_text_than_the_caller_may_make_it(
-    catalog: Catalog, docs: Collection, limited: Callable[..., None]
+    catalog: Catalog, docs: Collection, limited: Callable[..., object]
 ) -> None:
     other = catalog.collections.create(make_collection("docs", tenant="other"))
     catalog.put(other, make_draft("of another tenant"))
@@ -382,7 +382,7 @@ def test_a_tenant_stores_no_more_text_than_the_caller_may_make_it(
 
 
 def test_writers_side_by_side_do_not_exceed_a_limit_together(
-    catalog: Catalog, docs: Collection, limited: Callable[..., None]
+    catalog: Catalog, docs: Collection, limited: Callable[..., object]
 ) -> None:
     limited(documents=5)
 

@@ -20,7 +20,7 @@ from groundwire.catalog import database as catalog_database
 from groundwire.catalog.database import Database, Limits
 from groundwire.catalog.dialects import interruptible
 from groundwire.catalog.sqlite import check_sqlite_version
-from groundwire.kernel.budget import Budget, bind_current_budget
+from groundwire.kernel.budget import CURRENT_BUDGET, Budget
 from groundwire.kernel.errors import (
     CallCancelledError,
     DataLossError,
@@ -216,7 +216,7 @@ def _within(budget: Budget, work: Callable[[], object]) -> object:
     """Run `work` as a part of a call with this budget."""
 
     def run() -> object:
-        bind_current_budget(budget)
+        CURRENT_BUDGET.set(budget)
         return work()
 
     return contextvars.copy_context().run(run)

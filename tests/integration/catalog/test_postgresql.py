@@ -34,7 +34,7 @@ from groundwire.kernel.errors import (
     StoreMismatchError,
     StoreUnavailableError,
 )
-from groundwire.kernel.identity import Identity, Quota, bind_current_identity
+from groundwire.kernel.identity import CURRENT_IDENTITY, Identity, Quota
 from tests.catalogs import POSTGRESQL, SQLITE, catalog_url, catalogs_are, open_database, problems_of
 from tests.integration.catalog.drafts import TENANT, Catalog, make_collection, make_draft, open_catalog
 from tests.postgresql import Server, server
@@ -74,7 +74,7 @@ def test_processes_that_write_side_by_side_store_no_more_than_a_tenant_may_toget
     catalogs[0].collections.create(collection)
 
     def put(number: int) -> bool:
-        bind_current_identity(Identity(TENANT, quota=quota))
+        CURRENT_IDENTITY.set(Identity(TENANT, quota=quota))
         try:
             catalogs[number % 2].begin(collection, make_draft(f"text {number:02}", source=f"{number}.md"))
         except QuotaExceededError:

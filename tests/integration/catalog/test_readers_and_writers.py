@@ -13,7 +13,7 @@ from sqlalchemy.exc import NoResultFound, OperationalError
 
 from groundwire.catalog import database as catalog_database
 from groundwire.catalog.database import Database, advance_position
-from groundwire.kernel.budget import Budget, bind_current_budget
+from groundwire.kernel.budget import CURRENT_BUDGET, Budget
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.errors import DeadlineError, DocumentNotFoundError, ExhaustedError, StoreUnavailableError
 from tests.catalogs import problems_of
@@ -175,7 +175,7 @@ def test_a_write_whose_budget_ends_while_it_waits_is_taken_back(catalog: Catalog
         assert may_go.wait(30)
 
     def late() -> None:
-        bind_current_budget(Budget(0.05))
+        CURRENT_BUDGET.set(Budget(0.05))
         database.write(lambda _: ran.append("late"))
 
     with ThreadPoolExecutor(2) as threads:
@@ -201,7 +201,7 @@ def test_a_write_that_is_interrupted_while_it_waits_keeps_no_other_waiting(catal
         assert may_go.wait(30)
 
     def interrupted() -> None:
-        bind_current_budget(Interrupted())
+        CURRENT_BUDGET.set(Interrupted())
         database.write(lambda _: None)
 
     with ThreadPoolExecutor(3) as threads:

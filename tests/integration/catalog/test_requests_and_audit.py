@@ -12,7 +12,7 @@ from groundwire.catalog.inspection import Inspection
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document
 from groundwire.kernel.errors import ConflictError, DocumentNotFoundError, RequestIdReusedError
-from groundwire.kernel.identity import Identity, bind_current_identity
+from groundwire.kernel.identity import CURRENT_IDENTITY, Identity
 from tests.catalogs import problems_of
 from tests.integration.catalog.drafts import TENANT, Catalog, make_draft, receipt, request_key
 
@@ -157,9 +157,9 @@ def test_a_changed_or_removed_trace_is_noticed(catalog: Catalog, docs: Collectio
 
 
 def test_a_trace_says_who_made_the_change_and_cannot_be_given_to_another(catalog: Catalog, docs: Collection) -> None:
-    bind_current_identity(Identity(TENANT, "ada"))
+    CURRENT_IDENTITY.set(Identity(TENANT, "ada"))
     catalog.put(docs, make_draft("x"))
-    bind_current_identity(Identity(TENANT))
+    CURRENT_IDENTITY.set(Identity(TENANT))
     catalog.collections.delete(TENANT, "docs")
     rows = catalog.audit.rows(TENANT, 0, 100)
     assert [row.subject for row in rows] == ["", "ada", ""]

@@ -10,8 +10,7 @@ import pytest
 
 from groundwire.embedders import batching
 from groundwire.embedders.batching import MAX_QUERY_RUN, BatchingEmbedder
-from groundwire.embedders.model import pad
-from groundwire.embedders.tokenization import TokenIds
+from groundwire.embedders.model import TokenIds, pad
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import CallCancelledError, DeadlineError, OverloadedError, UnavailableError

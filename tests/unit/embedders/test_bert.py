@@ -13,11 +13,10 @@ import pytest
 from groundwire.embedders import factory
 from groundwire.embedders.bert import bert_graph, describe_bert
 from groundwire.embedders.factory import PACKAGED_PROBE_DIGEST, EngineName, open_embedder, open_model
-from groundwire.embedders.model import CHECK_TEXTS, cosines, embed_directly
+from groundwire.embedders.model import CHECK_TEXTS, ModelTokenizer, cosines, embed_directly
 from groundwire.embedders.model_files import find_model
 from groundwire.embedders.openvino_engine import OpenVinoEngine, find_conversion, keep_conversion
 from groundwire.embedders.sentence_transformer import describe, encoded, load_module, traced
-from groundwire.embedders.tokenization import ModelTokenizer
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import PreconditionError

@@ -160,11 +160,11 @@ def test_a_part_has_a_share_of_the_time_and_ends_with_the_whole() -> None:
 
 def test_a_capped_budget_ends_at_its_cap_and_never_after_the_whole() -> None:
     budget = Budget(10)
-    assert 1.0 < (budget.at_most(2).remaining_s() or 0.0) <= 2.0
-    assert 9.0 < (budget.at_most(20).remaining_s() or 0.0) <= 10.0
-    assert 1.0 < (Budget().at_most(2).remaining_s() or 0.0) <= 2.0
-    assert Budget(0).at_most(2).remaining_s() == 0.0
-    capped = budget.at_most(2)
+    assert 1.0 < (budget.part(at_most_s=2).remaining_s() or 0.0) <= 2.0
+    assert 9.0 < (budget.part(at_most_s=20).remaining_s() or 0.0) <= 10.0
+    assert 1.0 < (Budget().part(at_most_s=2).remaining_s() or 0.0) <= 2.0
+    assert Budget(0).part(at_most_s=2).remaining_s() == 0.0
+    capped = budget.part(at_most_s=2)
     budget.cancel()
     with pytest.raises(CallCancelledError):
         capped.check()

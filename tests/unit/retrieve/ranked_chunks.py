@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from groundwire.catalog.chunks import ChunkFacts, words_hash
-from groundwire.retrieve.fusion import Scores
+from groundwire.retrieve.ranking import Scores
 
 
 def chunk_facts(

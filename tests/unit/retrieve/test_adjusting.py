@@ -3,9 +3,7 @@
 import pytest
 
 from groundwire.kernel.records import TurnPlace
-from groundwire.retrieve.queries import QueryStrategy
-from groundwire.retrieve.ranking import adjust, withheld_because
-from groundwire.retrieve.search_types import Fate, RankingRules
+from groundwire.retrieve.ranking import Fate, RankingRules, adjust, withheld_because
 from tests.unit.retrieve.ranked_chunks import chunk_facts, scores_of
 
 TURNS = {1: TurnPlace("c", 1, "user"), 2: TurnPlace("c", 1, "user"), 3: TurnPlace("c", 1, "assistant")}
@@ -16,7 +14,7 @@ def _adjusted(
     relevances: dict[int, float], rules: RankingRules, turns: dict[int, TurnPlace], withheld: tuple[int, ...] = ()
 ) -> dict[int, float]:
     facts = [chunk_facts(number) for number in relevances]
-    scores = adjust(scores_of(relevances), facts, rules, QueryStrategy(), 10, withheld, turns)
+    scores = adjust(scores_of(relevances), facts, rules, 10, withheld, turns)
     return dict(zip(scores.numbers.tolist(), scores.relevance.tolist(), strict=True))
 
 

@@ -1,8 +1,7 @@
 """What profiles add to fused scores: in a book, chapters share the results; small chunks follow their neighbours."""
 
 from groundwire.kernel.collection import ProfileName, SearchMode
-from groundwire.retrieve.ranking import rules_for, select
-from groundwire.retrieve.search_types import RankingRules
+from groundwire.retrieve.ranking import RankingRules, rules_for, select
 
 
 def test_chapters_share_the_results_and_the_order_stays() -> None:

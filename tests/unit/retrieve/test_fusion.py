@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groundwire.retrieve.fusion import Score, fuse
+from groundwire.retrieve.ranking import Score, fuse
 
 
 def fused(similarities: Mapping[int, float], lexical: Mapping[int, float], dense_weight: float) -> list[Score]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from groundwire.kernel.clock import epoch_ms
 from groundwire.kernel.collection import MemoryWeights
 from groundwire.kernel.records import RecordFacts
-from groundwire.retrieve.fusion import MemoryScore, Scores, rank_memories
+from groundwire.retrieve.ranking import MemoryScore, Scores, rank_memories
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 

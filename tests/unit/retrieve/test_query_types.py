@@ -3,7 +3,7 @@
 import pytest
 
 from groundwire.kernel.query_log import QueryType
-from groundwire.retrieve.queries import QueryStrategy, applied_type, classify, find_section_reference, strategy_of
+from groundwire.retrieve.queries import QueryStrategy, classify, find_section_reference, strategy_of
 
 _CONCEPTUAL, _FACTUAL, _SECTION = QueryType.CONCEPTUAL, QueryType.FACTUAL, QueryType.SECTION_BASED
 
@@ -39,14 +39,6 @@ _CONCEPTUAL, _FACTUAL, _SECTION = QueryType.CONCEPTUAL, QueryType.FACTUAL, Query
 )
 def test_a_query_has_the_type_its_words_say(query: str, expected: QueryType) -> None:
     assert classify(query) is expected
-
-
-@pytest.mark.requirement("S3-17")
-@pytest.mark.requirement("C19")
-def test_the_own_type_applies_unless_only_others_are_preferred() -> None:
-    assert applied_type(_FACTUAL, ()) is _FACTUAL
-    assert applied_type(_FACTUAL, (_CONCEPTUAL, _FACTUAL)) is _FACTUAL
-    assert applied_type(_FACTUAL, (_CONCEPTUAL, _SECTION)) is _CONCEPTUAL
 
 
 @pytest.mark.requirement("C19")

@@ -299,10 +299,6 @@ class ChunkFacts(NamedTuple):
     source_uri: str
 
     @property
-    def place(self) -> tuple[str, int]:
-        return self.document_id, self.sequence_num
-
-    @property
     def headings(self) -> list[str]:
         """Return the headings that the chunk stands below, in any order."""
         return [heading for heading in (self.chapter, self.section, *self.hierarchy_path) if heading]
@@ -407,12 +403,12 @@ _BETWEEN = SELECT_LIVE_CHUNKS.where(
 ).order_by(_c.sequence_num)
 
 
+@dataclass(frozen=True, slots=True)
 class PassageReader:
     """Reads one collection at one moment; belongs to one thread."""
 
-    def __init__(self, connection: Connection, collection: Collection) -> None:
-        self.collection = collection
-        self._connection = connection
+    connection: Connection
+    collection: Collection
 
     def find(self, reference: str | int) -> StoredChunk:
         """Return a chunk by its id or its number.
@@ -421,19 +417,19 @@ class PassageReader:
             ChunkNotFoundError: no live generation of the collection has it.
         """
         if isinstance(reference, str) or 0 < reference < _MAX_NUMBER:
-            for stored in _chunks_of(self._connection, self.collection.tenant, [reference]):
+            for stored in _chunks_of(self.connection, self.collection.tenant, [reference]):
                 if stored.document.collection == self.collection.name:
                     return stored
         raise ChunkNotFoundError(str(reference))
 
     def live(self, numbers: Sequence[int]) -> list[StoredChunk]:
         """Return those of the chunks that are live, in the order given."""
-        return list(live_chunks(self._connection, self.collection.tenant, self.collection.name, numbers).values())
+        return list(live_chunks(self.connection, self.collection.tenant, self.collection.name, numbers).values())
 
     def places(self, document_id: str) -> list[ChunkLocation]:
         """Return where all chunks of a document stand, by rising sequence number."""
         given = {"tenant": self.collection.tenant, "document_id": document_id}
-        rows = read_compiled(self._connection, _PLACES_OF_DOCUMENT, given)
+        rows = read_compiled(self.connection, _PLACES_OF_DOCUMENT, given)
         found = [
             ChunkLocation(number, Span(start, end, start_byte, end_byte), tuple(path), bool(upper), *rest)
             for number, start, end, start_byte, end_byte, path, upper, *rest in rows
@@ -443,7 +439,7 @@ class PassageReader:
     def chunks(self, document_id: str, first: int, last: int) -> list[StoredChunk]:
         """Return the chunks `first` to `last` of a document, by sequence number."""
         given = {"tenant": self.collection.tenant, "document_id": document_id, "first": first, "last": last}
-        return list(to_stored_chunks(self._connection.execute(_BETWEEN, given)))
+        return list(to_stored_chunks(self.connection.execute(_BETWEEN, given)))
 
     def text(self, document_id: str, start: int, end: int) -> str:
         """Return the code points start..end of the live text of a document.
@@ -451,7 +447,7 @@ class PassageReader:
         Raises:
             DataLossError: they are not within the text, or a part of it is missing.
         """
-        return live_text(self._connection, self.collection.tenant, self.collection.name, document_id, start, end)
+        return live_text(self.connection, self.collection.tenant, self.collection.name, document_id, start, end)
 
 
 _WITH_DUPLICATES = (

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeAlias, TypeVar, cast
 
@@ -242,8 +242,12 @@ class Database:
             StoreUnavailableError: none became free in time, or the catalog cannot be read.
             RuntimeError: this thread has one already, which is a defect of its code.
         """
-        with self._storage.translated_failures(), self._readers.one(current_budget()) as connection:
-            yield connection
+        begin = self._storage.begin_snapshot
+        with self._storage.translated_failures(), self._readers.one(current_budget(), begin) as (connection, _):
+            try:
+                yield connection
+            finally:
+                self._storage.end_snapshot(connection)
 
     def rows(self, statement: Executable, given: Mapping[str, Any] | None = None) -> list[Any]:
         """Return what one statement, for `execute`, finds; like `read`, without the round trips of a transaction.
@@ -251,13 +255,9 @@ class Database:
         Raises:
             StoreUnavailableError, RuntimeError: as `read` does.
         """
-        found: list[Any] = []
-
-        def run(connection: Connection) -> None:
-            found[:] = execute(connection, statement, given or {})
-
-        with self._storage.translated_failures(), self._readers.one(current_budget(), run):
-            return found
+        run = partial(execute, statement=statement, given=given or {})
+        with self._storage.translated_failures(), self._readers.one(current_budget(), run) as (_, found):
+            return list(found)
 
     def query(self, statement: Executable, given: Mapping[str, Any] | None = None) -> Result[*tuple[Any, ...]]:
         """Return all that one statement finds which is built for this call; `rows` is for those that are made once.
@@ -354,7 +354,7 @@ class Database:
         """
         if not self.is_shared:
             return self._writer.position
-        if (connection := self._readers.current()) is not None:
+        if (connection := self._readers.of_thread.connection) is not None:
             return self.position(connection)
         with self.read() as connection:
             return self.position(connection)
@@ -402,6 +402,12 @@ def in_transaction(
     return run
 
 
+class _OfThread(threading.local):
+    """The connection that a thread reads with, if any."""
+
+    connection: Connection | None = None
+
+
 class _Readers:
     """Pool of reading connections, one to each thread.
 
@@ -417,16 +423,15 @@ class _Readers:
         self._idle: list[Connection] = []
         self._is_closed = False
         self._changed = threading.Condition()
-        self._own = threading.local()
+        self.of_thread = _OfThread()
 
     @contextmanager
-    def one(self, budget: Budget, run: Callable[[Connection], None] | None = None) -> Iterator[Connection]:
-        """Give a connection inside a transaction that sees one snapshot from its first statement on.
+    def one(self, budget: Budget, begin: Callable[[Connection], T]) -> Iterator[tuple[Connection, T]]:
+        """Give a connection and what `begin` returns of it, which is called again where an idle connection is broken.
 
-        With `run`, which executes one statement, there is no transaction: the statement sees one snapshot by itself.
+        It begins a transaction that sees one snapshot, or executes the only statement, which sees one by itself.
         """
         self.refuse_holder()
-        begin = run or self._storage.begin_snapshot
         with self._changed:
             if self._is_closed:
                 raise DrainingError("the catalog is closed")
@@ -443,20 +448,16 @@ class _Readers:
             # A missing connection is opened below, outside the lock.
             connection = self._idle.pop() if self._idle else None
         try:
-            connection = self._begun(connection, begin)
-            self._own.connection = connection
-            try:
-                yield connection
-            finally:
-                if run is None:
-                    self._storage.end_snapshot(connection)
+            connection, begun = self._begun(connection, begin)
+            self.of_thread.connection = connection
+            yield connection, begun
         except DBAPIError:
             if connection is not None:
                 connection.close()  # in an unknown state, so no other thread gets it
                 connection = None
             raise
         finally:
-            self._own.connection = None
+            self.of_thread.connection = None
             with self._changed:
                 self.free += 1
                 self._changed.notify()
@@ -466,30 +467,23 @@ class _Readers:
             if connection is not None:
                 connection.close()
 
-    def _begun(self, connection: Connection | None, begin: Callable[[Connection], None]) -> Connection:
+    def _begun(self, connection: Connection | None, begin: Callable[[Connection], T]) -> tuple[Connection, T]:
         """Begin on an idle connection, or on a new one where there is none that works."""
         if connection is not None:
             try:
-                begin(connection)
+                return connection, begin(connection)
             except DBAPIError:
                 # The server was restarted, so that all other open connections are dead as well.
                 with self._changed:
                     broken, self._idle = [connection, *self._idle], []
                 for each in broken:
                     each.close()
-            else:
-                return connection
         connection = self._storage.reading.connect()
         try:
-            begin(connection)
+            return connection, begin(connection)
         except BaseException:
             connection.close()
             raise
-        return connection
-
-    def current(self) -> Connection | None:
-        """Return the connection that this thread reads with, if any."""
-        return getattr(self._own, "connection", None)
 
     def close(self) -> None:
         """Close all connections; those in use are closed when their readers are done."""
@@ -500,7 +494,7 @@ class _Readers:
             connection.close()
 
     def refuse_holder(self) -> None:
-        if self.current() is not None:
+        if self.of_thread.connection is not None:
             raise RuntimeError("a thread that reads the catalog must not wait for it again")
 
 

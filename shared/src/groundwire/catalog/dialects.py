@@ -47,7 +47,7 @@ def _by_connection(
     """Return the function that calls the one of the database that a connection is of."""
 
     def call(connection: Connection, /, *arguments: P.args, **options: P.kwargs) -> R:
-        of_database = of_postgresql if _module(connection) is postgresql else of_sqlite
+        of_database = of_postgresql if connection.dialect.name == "postgresql" else of_sqlite
         return of_database(connection, *arguments, **options)
 
     return call
@@ -308,7 +308,7 @@ def execute(
     with a list of values of any length. What SQLAlchemy does around a short statement takes several times as long.
     """
     one = given if isinstance(given, Mapping) else given[0] if len(given) == 1 else None
-    if one is None or _module(connection) is postgresql:
+    if one is None or connection.dialect.name == "postgresql":
         return connection.execute(statement, given)
     return sqlite.execute(connection, statement, one)
 

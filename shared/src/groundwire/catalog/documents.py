@@ -51,7 +51,6 @@ from groundwire.catalog.generations import (
     publish_generations,
     refuse_full_tenant,
     refuse_stale_version,
-    refuse_taken_source,
     rename_chapter,
     rewrite_payloads,
     take_back_generation,
@@ -317,7 +316,8 @@ class Documents(Aggregate):
         """
         key = collection_key(connection, tenant, collection)
         row = visible_row(connection, tenant, collection, document_id)
-        refuse_taken_source(owners_of_sources(connection, key, [source_uri]), source_uri, document_id)
+        if owners_of_sources(connection, key, [source_uri]).get(source_uri, document_id) != document_id:
+            raise changed(document_id)
         alias = document_aliases.c
         this_alias = and_(alias.collection_key == key, alias.source_path == source_uri)
         # Invisible documents (softly deleted, or still being written) have to give the source up too.

@@ -349,8 +349,8 @@ def refuse_conflicts(
     refuse_stale_version(document_id, draft.source_version, None if row is None else row.source_version)
     if draft.expected_generation != (0 if row is None else row.live_generation):
         raise changed(document_id)
-    if draft.expected_generation == 0:
-        refuse_taken_source(owners, draft.source_uri, document_id)
+    if draft.expected_generation == 0 and owners.get(draft.source_uri, document_id) != document_id:
+        raise changed(document_id)
     if draft.chunk_ids is not None:
         taken = select(chunks.c.chunk_id).where(
             chunks.c.tenant == tenant,
@@ -448,12 +448,6 @@ def owners_of_sources(connection: Connection, collection_key: int, sources: Sequ
     """Return the ids of the visible documents of some sources, by source."""
     given = {"key": collection_key, "sources": encode_json(list(sources))}
     return dict(execute(connection, _OWNERS, given).all())
-
-
-def refuse_taken_source(owners: Mapping[str, str], source_uri: str, document_id: str) -> None:
-    """Raise DocumentChangedError when another visible document has the source according to `owners_of_sources`."""
-    if owners.get(source_uri, document_id) != document_id:
-        raise changed(document_id)
 
 
 class IndexMovedError(ConflictError):

@@ -63,6 +63,7 @@ class Reading:
         changed: position at which the collection last changed, as the connection sees it.
         as_of: the position to read as of, None for now.
         within: numbers of the chunks that this reader may see, ascending; None for all.
+        rewritten: position of the last change of filter keys.
     """
 
     connection: Connection
@@ -70,6 +71,7 @@ class Reading:
     changed: int
     as_of: int | None
     within: Numbers | None = None
+    rewritten: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import (
     ColumnElement,
-    Connection,
     Select,
     Text,
     and_,
@@ -185,19 +184,6 @@ class _Caches:
         self.in_scopes: BoundedCache[tuple[int, int, Scopes], tuple[Numbers | None]] = BoundedCache(_SCOPES_BYTES)
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """One short read: its connection, and what the collection is there.
-
-    `as_of` is the position to read as of, None for now; `rewritten` the position of the last change of filter keys.
-    """
-
-    connection: Connection
-    as_of: int | None
-    changed: int
-    rewritten: int
-
-
 class SearchViews:
     """Opens views; safe to use from many threads. `cache_bytes` of chunks, vectors and postings are cached."""
 
@@ -301,7 +287,7 @@ class SearchView:
                 self._of_thread.read = None
 
     @contextmanager
-    def _read(self) -> Iterator[_Read]:
+    def _read(self) -> Iterator[Reading]:
         """Give a connection for a few statements.
 
         Raises:
@@ -325,7 +311,7 @@ class SearchView:
                     as_of = self.position
                 else:
                     self.has_lost_history = True
-            yield _Read(connection, as_of, changed, rewritten)
+            yield Reading(connection, self._key, changed, as_of, rewritten=rewritten)
 
     def _find_now(self, statement: Select[Any], values: Sequence[int]) -> list[Any] | None:
         """Return what a statement of `chunks` finds, None when it takes a `_read` to tell how the view sees it.
@@ -338,23 +324,18 @@ class SearchView:
         rows = self._database.rows(statement, {"collection": self._key, "values": encode_json(list(values))})
         return decode_json(rows[0][1]) if rows and rows[0][0] == self.changed_position else None
 
-    def _find_in(self, read: _Read, statement: Select[Any], values: Sequence[int]) -> list[Any]:
+    def _find_in(self, read: Reading, statement: Select[Any], values: Sequence[int]) -> list[Any]:
         """Return within a read what `_find_now` finds without one."""
         given = {"collection": self._key, "values": encode_json(list(values))}
         found: list[Any] = decode_json(execute(read.connection, statement, given).one()[1])
         return found
 
-    @property
-    def is_limited(self) -> bool:
-        """Return whether the collection has records that this view does not see."""
-        return self.scopes is not None and self._in_scopes() is not None
-
     def seen_share(self) -> float:
         """Return the share of the collection's chunks that the view sees, in [0, 1]; callers must not learn it."""
-        within = self._in_scopes()
-        return 1.0 if within is None else len(within) / max(1, self._count_all())
+        return 1.0 if self.within is None else len(self.within) / max(1, self.chunk_count(of_all=True))
 
-    def _in_scopes(self) -> Numbers | None:
+    @property
+    def within(self) -> Numbers | None:
         """Return the numbers of the visible chunks in the scopes of the view, ascending; None when these are all."""
         if self.scopes is None:
             return None
@@ -376,7 +357,7 @@ class SearchView:
             self._within = (numbers,)
         return self._within[0]
 
-    def _seen(self, read: _Read) -> ColumnElement[bool]:
+    def _seen(self, read: Reading) -> ColumnElement[bool]:
         """Return the condition on `chunks` for those in the scopes of the view."""
         now = in_scopes(chunks.c.document_key, self.scopes)
         if self.scopes is None or read.as_of is None:
@@ -396,12 +377,10 @@ class SearchView:
         with self._read() as read:
             return read.rewritten <= self.position
 
-    def chunk_count(self) -> int:
-        """Return the number of live chunks, what document frequencies are shares of."""
-        within = self._in_scopes()
-        return self._count_all() if within is None else len(within)
-
-    def _count_all(self) -> int:
+    def chunk_count(self, *, of_all: bool = False) -> int:
+        """Return the number of live chunks that the view sees, or `of_all`; document frequencies are shares of it."""
+        if not of_all and self.within is not None:
+            return len(self.within)
         known = self._caches.chunk_count.get((self._key, self.changed_position))
         if known is not None:
             return known
@@ -426,10 +405,9 @@ class SearchView:
 
     def frequencies(self, terms: Sequence[str]) -> Mapping[str, int]:
         """Return the number of visible chunks that contain each term or phrase, 0 for none."""
-        within = self._in_scopes()
+        within = self.within
         with self._read() as read:
-            reading = Reading(read.connection, self._key, read.changed, read.as_of, within)
-            return self._caches.words.frequencies(reading, terms)
+            return self._caches.words.frequencies(replace(read, within=within), terms)
 
     def lexical(self, terms: Sequence[str], phrases: Sequence[str], limit: int) -> LexicalMatches:
         """Return the best chunks that contain any term or phrase, best first, ties by number."""
@@ -437,16 +415,15 @@ class SearchView:
         # Searches side by side, each with a filter of its own, look for the same words.
         if (known := self._found.get(key)) is not None:
             return known
-        within = self._in_scopes()
+        within = self.within
         with self._read() as read:
-            reading = Reading(read.connection, self._key, read.changed, read.as_of, within)
-            found = self._caches.words.search(reading, terms, phrases, limit)
+            found = self._caches.words.search(replace(read, within=within), terms, phrases, limit)
         self._found[key] = found
         return found
 
     def matching(self, where: Filter | None) -> Numbers:
         """Return the numbers of the visible chunks whose payload matches, ascending; all of them for None."""
-        if where is None and (numbers := self._in_scopes()) is not None:
+        if where is None and (numbers := self.within) is not None:
             return numbers
         with self._read() as read:
             return self._numbers_of(read, visible_generation_keys(self._key, read.as_of), where)
@@ -464,7 +441,7 @@ class SearchView:
                     return self._numbers_of(read, keys, where)
         return np.zeros(0, dtype=np.int64)
 
-    def _numbers_of(self, read: _Read, generation_keys: Select[tuple[int]], where: Filter | None) -> Numbers:
+    def _numbers_of(self, read: Reading, generation_keys: Select[tuple[int]], where: Filter | None) -> Numbers:
         """Return the numbers of the indexed chunks of some generations that match and are in the scopes, ascending."""
         in_generations = chunks.c.generation_key.in_(generation_keys)
         condition = in_generations if where is None else chunks_matching(generation_keys, where)
@@ -532,7 +509,7 @@ class SearchView:
         with self._read() as read:
             return self._among(read, where, numbers)
 
-    def _among(self, read: _Read, where: Filter | None, numbers: Sequence[int]) -> set[int]:
+    def _among(self, read: Reading, where: Filter | None, numbers: Sequence[int]) -> set[int]:
         statement = (
             select(array_of(chunks.c.chunk_number))
             .join_from(chunks, generations)
@@ -549,7 +526,7 @@ class SearchView:
 
     def estimated_share(self, where: Filter) -> float:
         """Return the share of live chunks that match, in [0, 1], judged by some that are spread over all of them."""
-        within = self._in_scopes()
+        within = self.within
         with self._read() as read:
             live = live_numbers(read.connection, self._key) if within is None else within
             if not len(live):
@@ -634,7 +611,7 @@ class SearchView:
         known |= found or {}
         return {number: known[number] for number in given if number in known}
 
-    def _then(self, read: _Read, numbers: Sequence[int]) -> list[StoredChunk]:
+    def _then(self, read: Reading, numbers: Sequence[int]) -> list[StoredChunk]:
         """Read those of the chunks that were visible then, as they were."""
         visible = sorted(self._among(read, None, numbers))
         rows = read.connection.execute(select_chunks_then(among(chunks.c.chunk_number, visible))).all()
@@ -686,7 +663,7 @@ class SearchView:
         """Return whether chunks that passed may not pass as they are now."""
         return self.has_lost_history and (where is not None or self.scopes is not None)
 
-    def _is_of_view(self, read: _Read) -> bool:
+    def _is_of_view(self, read: Reading) -> bool:
         """Tell whether a read sees the collection as it was when the view was opened, and not as of a snapshot."""
         return read.as_of is None and read.changed == self.changed_position
 

@@ -1,7 +1,7 @@
 """Canonical texts: stored in segments, read in exact slices or in parts, with the properties of their sources."""
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, bindparam, exists, select
@@ -100,12 +100,6 @@ class TextPart:
     start_byte: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Text:
-    key: int
-    total_chars: int
-
-
 class Texts(Aggregate):
     """Texts of published generations, the superseded ones too, until their document is deleted."""
 
@@ -124,19 +118,16 @@ class Texts(Aggregate):
             DocumentNotFoundError: no such document, or no published generation of this number.
         """
         with self._database.read() as connection:
-            found = _find(connection, tenant, collection, document_id, generation)
-        return self._iterate(found, document_id, part_chars)
+            key, total_chars = _find(connection, tenant, collection, document_id, generation)
+        return self._iterate(key, total_chars, document_id, part_chars)
 
-    def _iterate(self, found: _Text, document_id: str, part_chars: int) -> Iterator[TextPart]:
+    def _iterate(self, key: int, total_chars: int, document_id: str, part_chars: int) -> Iterator[TextPart]:
         start_byte = 0
-        for start in range(0, found.total_chars, part_chars):
-            end = min(start + part_chars, found.total_chars)
+        for start in range(0, total_chars, part_chars):
             with self._database.read() as connection:
-                contents = _contents(connection, found.key, start, end)
-            # The document was deleted since the part before.
-            if not contents:
+                text = _read(connection, key, start, min(start + part_chars, total_chars))
+            if text is None:  # the document was deleted since the part before
                 raise DocumentNotFoundError(document_id)
-            text = _join(contents, start, end)
             yield TextPart(start, text, start_byte)
             start_byte += len(text.encode("utf-8"))
 
@@ -167,7 +158,7 @@ class SpanReader:
     def __init__(self, database: Database, tenant: str, collection: str) -> None:
         self._database = database
         self._owner = tenant, collection
-        self._texts: dict[tuple[str, int], _Text] = {}
+        self._texts: dict[tuple[str, int], tuple[int, int]] = {}
         self._pages: dict[tuple[str, int], list[PageSpan]] = {}
         self._segments: dict[tuple[int, int], tuple[str, int]] = {}
 
@@ -181,25 +172,26 @@ class SpanReader:
         name = document_id, generation
         if name not in self._texts:
             with self._database.read() as connection:
-                found = self._texts[name] = _find(connection, *self._owner, document_id, generation)
-                self._pages[name] = [PageSpan(*row) for row in connection.execute(_PAGES, {"key": found.key})]
-        found = self._texts[name]
-        if not 0 <= start < end <= found.total_chars:
+                self._texts[name] = _find(connection, *self._owner, document_id, generation)
+                rows = connection.execute(_PAGES, {"key": self._texts[name][0]})
+                self._pages[name] = [PageSpan(*row) for row in rows]
+        key, total_chars = self._texts[name]
+        if not 0 <= start < end <= total_chars:
             return None
         numbers = _segments(start, end)
-        missing = [number for number in numbers if (found.key, number) not in self._segments]
+        missing = [number for number in numbers if (key, number) not in self._segments]
         if missing:
-            of_text = text_segments.c.generation_key == found.key
+            of_text = text_segments.c.generation_key == key
             wanted = select(text_segments).where(of_text, text_segments.c.number.in_(missing))
             with self._database.read() as connection:
-                rows = connection.execute(wanted).all()
-                is_there = select(exists().where(generations.c.generation_key == found.key))
-                if len(rows) < len(missing) and not connection.execute(is_there).scalar_one():
+                read = connection.execute(wanted).all()
+                is_there = select(exists().where(generations.c.generation_key == key))
+                if len(read) < len(missing) and not connection.execute(is_there).scalar_one():
                     raise DocumentNotFoundError(document_id)  # deleted since the first span of it was read
-            if len(rows) < len(missing):
-                raise DataLossError("a part of the stored text is missing", what="text")
-            self._segments.update({(found.key, row.number): (row.content, row.byte_start) for row in rows})
-        segments = [self._segments[found.key, number] for number in numbers]
+            if len(read) < len(missing):
+                raise _missing_part()
+            self._segments.update({(key, row.number): (row.content, row.byte_start) for row in read})
+        segments = [self._segments[key, number] for number in numbers]
         # Dictionaries keep the order of insertion: the first ones were read longest ago.
         for oldest in list(self._segments)[:-_SEGMENTS_REMEMBERED]:
             del self._segments[oldest]
@@ -219,10 +211,13 @@ def live_text(connection: Connection, tenant: str, collection: str, document_id:
         DocumentNotFoundError: no such document.
         DataLossError: they are not within the text, or a part of it is missing.
     """
-    found = _find(connection, tenant, collection, document_id, None)
-    if not 0 <= start <= end <= found.total_chars:
-        raise DataLossError(f"span {start}..{end} is not within the text of {found.total_chars}", what="span")
-    return _join(_contents(connection, found.key, start, end), start, end)
+    key, total_chars = _find(connection, tenant, collection, document_id, None)
+    if not 0 <= start <= end <= total_chars:
+        raise DataLossError(f"span {start}..{end} is not within the text of {total_chars}", what="span")
+    text = _read(connection, key, start, end)
+    if text is None:
+        raise _missing_part()
+    return text
 
 
 # Built once: building and compiling a statement takes longer than most reads.
@@ -250,7 +245,10 @@ _SEGMENTS = select(text_segments.c.number, text_segments.c.content).where(
 )
 
 
-def _find(connection: Connection, tenant: str, collection: str, document_id: str, generation: int | None) -> _Text:
+def _find(
+    connection: Connection, tenant: str, collection: str, document_id: str, generation: int | None
+) -> tuple[int, int]:
+    """Return the key of a published generation, by default the live one, and the code points of its text."""
     given = {"tenant": tenant, "collection": collection, "document_id": document_id}
     if generation is None:
         row = connection.execute(_LIVE, given).first()
@@ -258,21 +256,25 @@ def _find(connection: Connection, tenant: str, collection: str, document_id: str
         row = connection.execute(_OF_GENERATION, given | {"generation": generation}).first()
     if row is None:
         raise DocumentNotFoundError(document_id)
-    return _Text(row.generation_key, row.total_chars)
+    return row.generation_key, row.total_chars
 
 
 def _segments(start: int, end: int) -> range:
     return range(start // SEGMENT_CHARS, -(-end // SEGMENT_CHARS))
 
 
-def _contents(connection: Connection, key: int, start: int, end: int) -> dict[int, str]:
-    rows = connection.execute(_SEGMENTS, {"key": key, "numbers": encode_json([*_segments(start, end)])})
-    return {row.number: row.content for row in rows}
-
-
-def _join(contents: Mapping[int, str], start: int, end: int) -> str:
+def _read(connection: Connection, key: int, start: int, end: int) -> str | None:
+    """Return the code points start..end of a text; None where nothing of them is there."""
     numbers = _segments(start, end)
-    if any(number not in contents for number in numbers):
-        raise DataLossError("a part of the stored text is missing", what="text")
+    rows = connection.execute(_SEGMENTS, {"key": key, "numbers": encode_json([*numbers])})
+    contents = {row.number: row.content for row in rows}
+    if numbers and not contents:
+        return None
+    if len(contents) < len(numbers):
+        raise _missing_part()
     first = numbers.start * SEGMENT_CHARS
     return "".join(contents[number] for number in numbers)[start - first : end - first]
+
+
+def _missing_part() -> DataLossError:
+    return DataLossError("a part of the stored text is missing", what="text")

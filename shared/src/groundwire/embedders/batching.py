@@ -5,6 +5,7 @@ duration.
 """
 
 import logging
+import math
 import threading
 import time
 from collections import Counter, deque
@@ -14,8 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from groundwire.embedders.model import Engine, Frame, LanguageModel, pad
-from groundwire.embedders.tokenization import ModelTokenizer, TokenIds
+from groundwire.embedders.model import Engine, Frame, LanguageModel, ModelTokenizer, TokenIds, pad
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import GroundwireError, UnavailableError
@@ -89,7 +89,7 @@ class Call:
     slices: deque[deque[Item]] = field(default_factory=deque)
     _vectors: list[Vectors | None] = field(default_factory=list)
     _missing: int = 0
-    _error: BaseException | None = None
+    error: BaseException | None = None
     _ready: threading.Condition = field(default_factory=threading.Condition)
 
     def expect(self, sequences: Sequence[TokenIds]) -> list[Item]:
@@ -100,10 +100,6 @@ class Call:
             self._missing += len(sequences)
         items = [Item(self, first + row, sequence) for row, sequence in enumerate(sequences)]
         return sorted(items, key=lambda item: len(item.sequence), reverse=True)
-
-    @property
-    def has_failed(self) -> bool:
-        return self._error is not None
 
     def deliver(self, row: int, vector: Vectors) -> None:
         """Store one vector of shape (dimensions,)."""
@@ -116,26 +112,23 @@ class Call:
     def fail(self, error: BaseException) -> None:
         """Wake the caller with an error; the first one counts."""
         with self._ready:
-            self._error = self._error or error
+            self.error = self.error or error
             self._ready.notify_all()
 
-    def wait(self, budget: Budget, at_most_s: float) -> bool:
-        """Wait for the vectors; return whether they are all there, or raise the error of the call.
+    def wait(self, budget: Budget, at_most_s: float) -> Vectors | None:
+        """Wait for the vectors and return them, float32 of shape (n, dimensions), n >= 1; None if it takes longer.
+
+        Raises the error of the call, if it has one.
 
         Raises:
             CallCancelledError: the budget was cancelled.
             DeadlineError: the deadline of the budget passed.
         """
         with self._ready:
-            is_over = budget.wait_for(self._ready, lambda: self._missing == 0 or self._error is not None, at_most_s)
-            if self._error is not None:
-                raise self._error
-            return is_over
-
-    def vectors(self) -> Vectors:
-        """Return float32 of shape (n, dimensions), n >= 1; only once `wait` has returned True."""
-        result: Vectors = np.stack([vector for vector in self._vectors if vector is not None])
-        return result
+            is_over = budget.wait_for(self._ready, lambda: self._missing == 0 or self.error is not None, at_most_s)
+            if self.error is not None:
+                raise self.error
+        return np.stack([vector for vector in self._vectors if vector is not None]) if is_over else None
 
 
 class Schedule:
@@ -203,13 +196,13 @@ class Schedule:
                     # The workers share urgent calls: parts that run in parallel finish sooner than one batch.
                     waiting = sum(len(item.sequence) for call in self._urgent for part in call.slices for item in part)
                     share = max(waiting / self._workers, _MIN_SHARED_TOKENS)
-                    batch = self._take(self._urgent, _Batch(min(share, most), 0.0))
+                    batch = self._take(self._urgent, min(share, most), 0.0)
                 else:
                     self._urgent_run = 0
                     is_quiet = time.monotonic() - self._asked_at > QUIET_AFTER_S
                     quiet_size = max(self._tokens_per_s * QUIET_BATCH_S, _MIN_TOKENS)
                     size = quiet_size if is_quiet else self._tokens_per_s * BATCH_S
-                    batch = self._take(self._patient, _Batch(size, _MIN_LENGTH_RATIO))
+                    batch = self._take(self._patient, size, _MIN_LENGTH_RATIO)
                 # Empty when all calls whose turn it was had failed: they have left the queue now.
                 if batch:
                     self.batch_sizes[len(batch)] += 1
@@ -245,17 +238,30 @@ class Schedule:
         with self._changed:
             return self._changed.wait_for(lambda: not self._running, timeout_s)
 
-    def _take(self, turns: deque[Call], batch: "_Batch") -> list[Item]:
-        """Return a batch of the call whose turn it is, filled up with fitting items of the calls behind it."""
+    def _take(self, turns: deque[Call], most_tokens: float, min_length_ratio: float) -> list[Item]:
+        """Return a batch of the call whose turn it is, filled up with fitting items of the calls behind it.
+
+        At least one; padded, they have at most `most_tokens`, and their lengths are similar.
+        """
+        batch: list[Item] = []
+        shortest, longest = math.inf, 0
         # A failed call stays in the queue until its caller wakes up.
-        calls = [call for call in turns if not call.has_failed]
+        calls = [call for call in turns if call.error is None]
         for call in calls:
-            batch.take_from(call.slices[0])
-            if not call.slices[0]:
+            queue = call.slices[0]
+            while queue:
+                length = len(queue[0].sequence)
+                least, most = min(shortest, length), max(longest, length)
+                is_too_much = len(batch) == _MAX_ITEMS or most * (len(batch) + 1) > most_tokens
+                if batch and (is_too_much or least < min_length_ratio * most):
+                    break
+                shortest, longest = least, most
+                batch.append(queue.popleft())
+            if not queue:
                 call.slices.popleft()
         turns.clear()
         turns.extend(call for call in (*calls[1:], *calls[:1]) if call.slices)
-        return batch.items
+        return batch
 
     def record(self, tokens: int, seconds: float) -> None:
         """Update the measured speed of a worker from a batch of `tokens` (padding included)."""
@@ -287,28 +293,6 @@ class _Running:
         return any(item.call is call for item in self.batch)
 
 
-@dataclass(slots=True)
-class _Batch:
-    """Items whose padded size fits a budget of tokens and whose lengths are similar; at least one."""
-
-    budget_tokens: float
-    min_length_ratio: float
-    items: list[Item] = field(default_factory=list)
-    _shortest: int = 0
-    _longest: int = 0
-
-    def take_from(self, queue: deque[Item]) -> None:
-        """Move items from the front of the queue into the batch, up to the first one that does not fit."""
-        while queue:
-            length = len(queue[0].sequence)
-            shortest, longest = min(self._shortest or length, length), max(self._longest, length)
-            is_too_much = len(self.items) == _MAX_ITEMS or longest * (len(self.items) + 1) > self.budget_tokens
-            if self.items and (is_too_much or shortest < self.min_length_ratio * longest):
-                return
-            self._shortest, self._longest = shortest, longest
-            self.items.append(queue.popleft())
-
-
 class BatchingEmbedder:
     """Batches across calls: an idle engine starts at once, and texts that arrive meanwhile run together.
 
@@ -327,6 +311,7 @@ class BatchingEmbedder:
         self.engine_name = engine.name
         self._engine = engine
         self._model = model
+        self._window = model.window
         self._windows = windows
         provider = model.identity.provider + (WINDOWS_SUFFIX if windows else "")
         self.identity = replace(model.identity, provider=provider)
@@ -378,7 +363,6 @@ class BatchingEmbedder:
         # A query should fail at once when the model hangs; an ingest can wait until it recovers.
         patience_s = HUNG_AFTER_S if urgent else _DOCUMENTS_WAIT_S
         sizes: list[list[int]] = []
-        window = self._model.window
         try:
             for start in range(0, len(texts), SLICE_TEXTS):
                 budget.check()
@@ -387,17 +371,16 @@ class BatchingEmbedder:
                 for tokens in self.tokenizer.encode(texts[start : start + SLICE_TEXTS]):
                     # An empty text is a window too: its vector is that of its special tokens.
                     end = max(len(tokens), 1) if self._windows else 1
-                    parts = [tokens[at : at + window] for at in range(0, end, window)]
+                    parts = [tokens[at : at + self._window] for at in range(0, end, self._window)]
                     sizes.append([len(part) for part in parts])
                     sequences.extend(frame.around(part) for part in parts)
                 self._schedule.add(call, call.expect(sequences), urgent=urgent)
             # The engine is checked now and then, because a call may have no deadline.
-            while not call.wait(budget, _LOOKS_EVERY_S):
+            while (vectors := call.wait(budget, _LOOKS_EVERY_S)) is None:
                 self._refuse_if_hung(call, patience_s)
         except BaseException:
             self._schedule.drop(call)
             raise
-        vectors = call.vectors()
         if len(vectors) == len(sizes):
             return vectors
         # The mean over the windows of each text, weighted by their token counts.

@@ -12,10 +12,9 @@ import numpy as np
 import tokenizers
 from numpy.typing import NDArray
 
-from groundwire.embedders.model import PROVIDER, Frame, LanguageModel
+from groundwire.embedders.model import PROVIDER, Frame, LanguageModel, ModelTokenizer
 from groundwire.embedders.model_files import ModelFiles
 from groundwire.embedders.openvino_engine import import_openvino
-from groundwire.embedders.tokenization import ModelTokenizer
 from groundwire.kernel.embedder import EmbeddingIdentity, TokenizerDefinition, TokenizerFormat
 from groundwire.kernel.errors import MissingExtraError
 

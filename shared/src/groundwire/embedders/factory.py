@@ -21,6 +21,7 @@ from groundwire.embedders.model import (
     PROBE_TEXTS,
     Engine,
     LanguageModel,
+    ModelTokenizer,
     cosines,
     embed_directly,
     probe_digest,
@@ -35,7 +36,6 @@ from groundwire.embedders.openvino_engine import (
     processor,
 )
 from groundwire.embedders.sentence_transformer import TorchEngine, describe, encoded, load_module, traced
-from groundwire.embedders.tokenization import ModelTokenizer
 from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.errors import InvalidRequestError, MissingExtraError, PreconditionError
 

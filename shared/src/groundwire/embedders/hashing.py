@@ -9,8 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from groundwire.embedders.model import PROBE_TEXTS, probe_digest
-from groundwire.embedders.tokenization import ModelTokenizer, check_unicode
+from groundwire.embedders.model import PROBE_TEXTS, ModelTokenizer, check_unicode, probe_digest
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import EmbeddingIdentity, TokenizerDefinition, TokenizerFormat, Vectors
 from groundwire.kernel.vectors import unit_rows

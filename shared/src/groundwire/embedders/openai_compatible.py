@@ -14,8 +14,7 @@ from typing import Any, Final
 import httpx
 import numpy as np
 
-from groundwire.embedders.model import PROBE_TEXTS, probe_digest
-from groundwire.embedders.tokenization import ModelTokenizer, check_unicode
+from groundwire.embedders.model import PROBE_TEXTS, ModelTokenizer, check_unicode, probe_digest
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import EmbeddingIdentity, TokenizerDefinition, TokenizerFormat, Vectors
 from groundwire.kernel.errors import DeadlineError, PreconditionError, UnavailableError

@@ -17,13 +17,13 @@ from groundwire.embedders.model import (
     PROVIDER,
     Frame,
     LanguageModel,
+    ModelTokenizer,
     cosines,
     embed_directly,
     probe_digest,
 )
 from groundwire.embedders.model_files import ModelFiles
 from groundwire.embedders.openvino_engine import import_openvino
-from groundwire.embedders.tokenization import ModelTokenizer
 from groundwire.kernel.embedder import EmbeddingIdentity, TokenizerDefinition, TokenizerFormat, Vectors
 from groundwire.kernel.errors import InvalidRequestError, MissingExtraError, PreconditionError
 from groundwire.kernel.vectors import unit_rows

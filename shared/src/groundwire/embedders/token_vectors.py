@@ -5,10 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from groundwire.embedders.bert import bert_graph, describe_bert
-from groundwire.embedders.model import pad
+from groundwire.embedders.model import ModelTokenizer, pad
 from groundwire.embedders.model_files import find_model
 from groundwire.embedders.openvino_engine import OpenVinoEngine
-from groundwire.embedders.tokenization import ModelTokenizer
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import InvalidRequestError
 

@@ -52,14 +52,15 @@ class BoundedCache(Generic[KeyT, ValueT]):
     def put(self, key: KeyT, value: ValueT, weight: int = 1) -> None:
         """Store a value under its key; one heavier than the capacity is not stored."""
         with self._lock:
-            self._drop(key)  # even if the new value is not kept: the old one is out of date
+            # Even if the new value is not kept: the old one is out of date.
+            self._weight -= self._held.pop(key, (None, 0))[1]
             # Otherwise it would evict everything else, and then itself.
             if weight > self._capacity:
                 return
             self._held[key] = (value, weight)
             self._weight += weight
             while self._weight > self._capacity:
-                self._drop(next(iter(self._held)))
+                self._weight -= self._held.popitem(last=False)[1][1]
 
     @property
     def weight(self) -> int:
@@ -67,11 +68,6 @@ class BoundedCache(Generic[KeyT, ValueT]):
 
     def __len__(self) -> int:
         return len(self._held)
-
-    def _drop(self, key: KeyT) -> None:
-        found = self._held.pop(key, None)
-        if found is not None:
-            self._weight -= found[1]
 
 
 def bytes_of(*values: Any) -> int:

@@ -29,18 +29,14 @@ class Budget:
         self._waited_on: list[threading.Condition] = []
         self._parts: list[Budget] = []
 
-    def part(self, share: float) -> "Budget":
-        """Return a budget with a share of the time that is left, in (0, 1]; it is cancelled with this one."""
-        remaining_s = self.remaining_s()
-        return self._part_of(None if remaining_s is None else share * remaining_s)
+    def part(self, share: float = 1.0, *, at_most_s: float | None = None) -> "Budget":
+        """Return a budget with a share of the time that is left, in (0, 1], and no more than `at_most_s`.
 
-    def at_most(self, seconds: float) -> "Budget":
-        """Return a budget of `seconds`, or of what is left if that is less; it is cancelled with this one."""
+        It is cancelled with this one.
+        """
         remaining_s = self.remaining_s()
-        return self._part_of(seconds if remaining_s is None else min(seconds, remaining_s))
-
-    def _part_of(self, timeout_s: float | None) -> "Budget":
-        part = Budget(timeout_s)
+        limits = (at_most_s, None if remaining_s is None else share * remaining_s)
+        part = Budget(min((each for each in limits if each is not None), default=None))
         with self._lock:
             self._parts.append(part)
             part._cancelled = self._cancelled  # `cancel` may have gone through the parts just before this one was added
@@ -137,7 +133,8 @@ class Budget:
         return future.result()
 
 
-_current: ContextVar[Budget | None] = ContextVar("groundwire_budget", default=None)
+CURRENT_BUDGET: ContextVar[Budget | None] = ContextVar("groundwire_budget", default=None)
+"""Set once by each call, and never reset: every call has its own task, with which the binding ends."""
 
 
 def current_budget() -> Budget:
@@ -145,8 +142,4 @@ def current_budget() -> Budget:
 
     For waits of shared resources deep below a use case, such as a connection of the catalog. Ports take a budget.
     """
-    return _current.get() or Budget()
-
-
-def bind_current_budget(budget: Budget) -> None:
-    _current.set(budget)
+    return CURRENT_BUDGET.get() or Budget()

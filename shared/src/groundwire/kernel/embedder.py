@@ -63,7 +63,7 @@ class TokenizerDefinition:
     """All that is needed to build the same tokenizer in another process; can be pickled.
 
     `content` is the JSON of the tokenizers library for `HUGGINGFACE_JSON` and empty for `HASHING_WORDS`.
-    `groundwire.embedders.tokenization.ModelTokenizer` reads it without loading the model.
+    `groundwire.embedders.model.ModelTokenizer` reads it without loading the model.
     """
 
     name: str

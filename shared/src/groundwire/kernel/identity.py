@@ -138,16 +138,13 @@ class Identity:
 NOBODY: Final = Identity(tenant="", rights=frozenset(), scopes=())
 """A caller not identified yet: may do nothing and sees nothing."""
 
-_current: ContextVar[Identity | None] = ContextVar("groundwire_identity", default=None)
+CURRENT_IDENTITY: ContextVar[Identity | None] = ContextVar("groundwire_identity", default=None)
+"""Set by each call as `CURRENT_BUDGET` is."""
 
 
 def current_identity() -> Identity:
     """Return the caller that this thread or task works for; the server itself has no subject."""
-    return _current.get() or Identity()
-
-
-def bind_current_identity(identity: Identity) -> None:
-    _current.set(identity)
+    return CURRENT_IDENTITY.get() or Identity()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from groundwire.kernel.budget import Budget, bind_current_budget
+from groundwire.kernel.budget import CURRENT_BUDGET, Budget
 from groundwire.kernel.identifiers import RequestKey, parse_uuid
-from groundwire.kernel.identity import Identity, bind_current_identity
+from groundwire.kernel.identity import CURRENT_IDENTITY, Identity
 
 if TYPE_CHECKING:  # the settings name the formats of the log, and are read before anything heavy is imported
     from google.protobuf.message import Message
@@ -65,8 +65,8 @@ def bind(context: RequestContext) -> None:
     The binding is never undone: every call has its own task, with which it ends.
     """
     _current.set(context)
-    bind_current_budget(context.budget)
-    bind_current_identity(context.identity)
+    CURRENT_BUDGET.set(context.budget)
+    CURRENT_IDENTITY.set(context.identity)
 
 
 def bind_identity(identity: Identity) -> None:

@@ -222,7 +222,7 @@ class EngineStore(EngineAdapter):
 
     def _patience(self, budget: Budget, *, at_any_size: bool) -> Budget:
         """Return how long to wait for another rewrite of the same files: calls only wait for other calls."""
-        return budget if at_any_size else budget.at_most(_SCRUB_WAIT_S)
+        return budget if at_any_size else budget.part(at_most_s=_SCRUB_WAIT_S)
 
     def _being_filled(self) -> StoreUnavailableError:
         message = "the index is being filled from the catalog; repeat the call"

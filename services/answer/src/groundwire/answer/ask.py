@@ -53,7 +53,7 @@ from groundwire.api.answer.v1.answer_service_pb2 import (
     TextDelta,
 )
 from groundwire.api.common.v1.degraded_stage_pb2 import DEGRADED_STAGE_GENERATION
-from groundwire.kernel.budget import Budget, bind_current_budget
+from groundwire.kernel.budget import CURRENT_BUDGET, Budget
 from groundwire.kernel.clock import Clock
 from groundwire.kernel.errors import (
     AlreadyExistsError,
@@ -590,7 +590,7 @@ class Answerer:
         answer.finish_reason = answer_pb2.FINISH_REASON_ABANDONED
 
         async def keep() -> None:
-            bind_current_budget(Budget(_ABANDON_S))
+            CURRENT_BUDGET.set(Budget(_ABANDON_S))
             try:
                 await self.sessions.reply(tenant, ask.session_id, _reply(ask.message_id, answer, progress), replacing)
             except (SessionNotFoundError, AlreadyExistsError):

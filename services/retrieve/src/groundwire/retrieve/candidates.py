@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import numpy as np
@@ -23,8 +23,8 @@ from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import DeadlineError, UnavailableError
 from groundwire.kernel.latencies import Step
 from groundwire.retrieve.filters import FilterMatches, are_among
-from groundwire.retrieve.fusion import Floats, Numbers
 from groundwire.retrieve.queries import CONTEXT_SHARE, MAX_MATCHES, QueryTerms, parse_query, select_terms
+from groundwire.retrieve.ranking import Floats, Numbers
 from groundwire.retrieve.search_types import StageKind, StageTrace
 from groundwire.retrieve.vector_search import Neighbours, VectorSearch
 
@@ -165,50 +165,37 @@ class SpareThreads:
         self._pool.shutdown(wait=True)
 
 
+@dataclass(slots=True)
 class CandidateSearch:
     """Finds the candidates of one search; belongs to one call.
 
     Vectors also score what only the words find, unless the search is by vector. `is_last` says that no further attempt
     follows, so that a result which may miss something is better than none. `found` are candidates that a search for
-    several types of record has found for this one, and `words` the words of that search.
+    several types of record has found for this one, and `words` the words of that search. `lacks_dense`: the words alone
+    had to find the results, because the engine does not answer.
     """
 
-    def __init__(
-        self,
-        view: SearchView,
-        matches: FilterMatches,
-        vectors: VectorSearch,
-        tuning: SearchTuning,
-        mode: SearchMode,
-        budget: Budget,
-        *,
-        is_last: bool,
-        found: Candidates | None = None,
-        words: LookedUp | None = None,
-    ) -> None:
-        self.view = view
-        self._matches = matches
-        self._vectors = vectors
-        self._tuning = tuning
-        self._budget = budget
-        self._is_last = is_last
-        self._uses_words = mode is not SearchMode.VECTOR
-        self._uses_vectors = mode is not SearchMode.LEXICAL
-        self._matched: tuple[int, WordMatches] | None = None
-        self._vectors_of_matches: tuple[WordMatches, Numbers, Vectors] | None = None
-        self._near: tuple[int, Neighbours] | None = None
-        self._whole: dict[int, StoredChunk] = {}
-        self.lacks_dense = False
-        """Whether the words alone had to find the results, because the engine does not answer."""
-        self.stages: dict[StageKind, StageTrace] = {}
-        self.words = words
-        self._found = found
+    view: SearchView
+    matches: FilterMatches
+    vectors: VectorSearch
+    tuning: SearchTuning
+    mode: SearchMode
+    budget: Budget
+    is_last: bool
+    found: Candidates | None = None
+    words: LookedUp | None = None
+    lacks_dense: bool = False
+    stages: dict[StageKind, StageTrace] = field(default_factory=dict)
+    _matched: tuple[int, WordMatches] | None = None
+    _vectors_of_matches: tuple[WordMatches, Numbers, Vectors] | None = None
+    _near: tuple[int, Neighbours] | None = None
+    _whole: dict[int, StoredChunk] = field(default_factory=dict)
 
     @property
     def needs_words(self) -> bool:
         """Return whether there are words to be looked up; what several searches share has them."""
-        is_empty = self._matches.is_rare and len(self._matches.numbers()) == 0
-        return self._uses_words and self._found is None and not is_empty
+        is_empty = self.matches.is_rare and len(self.matches.numbers()) == 0
+        return self.mode is not SearchMode.VECTOR and self.found is None and not is_empty
 
     def look_up(self, query: str, context: str, depth: int) -> None:
         """Choose the words of a query that tell chunks apart, and find the best `depth` chunks that have them.
@@ -237,7 +224,7 @@ class CandidateSearch:
     def _chosen(self, parsed: QueryTerms) -> LookedUp:
         total = self.view.chunk_count()
         frequencies = self.view.frequencies([*parsed.terms, *parsed.phrases])
-        tuning = self._tuning
+        tuning = self.tuning
         terms = select_terms(
             {term: frequencies[term] for term in parsed.terms},
             total,
@@ -249,20 +236,11 @@ class CandidateSearch:
         weights = Counter({**dict.fromkeys(phrases, 1), **{term: parsed.counts[term] for term in terms}})
         return LookedUp(parsed, terms, phrases, weights, frequencies, total)
 
-    def look_near(self, vector: Vectors, depth: int) -> None:
-        """Find the `depth` nearest chunks, while the words may still be looked up.
-
-        Raises:
-            StoreUnavailableError: the engine failed, and there are no words to look for.
-        """
-        if self._found is None:
-            self._nearest(vector, depth)
-
     def found_for_several(self, vector: Vectors | None, depth: int) -> SharedCandidates | None:
         """Return what this search found, to be shared by others; None where vectors could bring nothing."""
-        near, matches = self._nearest(vector, depth), self._matching(depth)
+        near, matches = self.nearest(vector, depth), self._matching(depth)
         candidates = self._together(vector, near, matches)
-        if vector is None or not self._uses_vectors:
+        if vector is None or self.mode is SearchMode.LEXICAL or self.lacks_dense:
             return None
         types, types_of_matches = (
             np.array(self.view.types_of_records(each.tolist()), dtype=np.str_)
@@ -276,9 +254,9 @@ class CandidateSearch:
         Raises:
             StoreUnavailableError: the engine failed.
         """
-        if self._found is not None:
-            return self._found
-        return self._together(vector, self._nearest(vector, depth), self._matching(depth))
+        if self.found is not None:
+            return self.found
+        return self._together(vector, self.nearest(vector, depth), self._matching(depth))
 
     def visible(self, vector: Vectors | None, depth: int) -> tuple[Candidates, Mapping[int, ChunkFacts], int]:
         """Return the best `depth` visible candidates of each, what is known of them, and how many others there were.
@@ -291,8 +269,8 @@ class CandidateSearch:
         """
         matches, asked = self._matching(depth), depth
         while True:
-            self._budget.check()
-            near = self._nearest(vector, asked)
+            self.budget.check()
+            near = self.nearest(vector, asked)
             everything = self._together(vector, near, matches)
             facts = self.facts(everything.numbers)
             seen = _among(everything.numbers, facts)
@@ -333,8 +311,8 @@ class CandidateSearch:
         if whole:
             facts = {number: facts_of(stored) for number, stored in self.chunks(numbers.tolist()).items()}
         else:
-            facts = self.view.facts(numbers.tolist(), self._matches.where)
-        if self.view.has_lost_history and len(facts) < len(numbers) and not self._is_last:
+            facts = self.view.facts(numbers.tolist(), self.matches.where)
+        if self.view.has_lost_history and len(facts) < len(numbers) and not self.is_last:
             raise ChangedMeanwhileError
         self.stages[StageKind.JOIN] = StageTrace(StageKind.JOIN, len(facts), time.perf_counter() - started)
         return facts
@@ -347,9 +325,9 @@ class CandidateSearch:
         """
         missing = [number for number in numbers if number not in self._whole]
         if missing:
-            self._whole.update(self.view.chunks(missing, self._matches.where))
+            self._whole.update(self.view.chunks(missing, self.matches.where))
         stored = {number: self._whole[number] for number in numbers if number in self._whole}
-        if self.view.has_lost_history and len(stored) < len(numbers) and not self._is_last:
+        if self.view.has_lost_history and len(stored) < len(numbers) and not self.is_last:
             raise ChangedMeanwhileError
         return stored
 
@@ -361,7 +339,7 @@ class CandidateSearch:
         if self._matched is not None and self._matched[0] >= depth:
             return self._matched[1]
         started, weighted = time.perf_counter(), [*words.weights.elements()]
-        matches, is_filtered = _NO_MATCHES, not self._matches.is_open
+        matches, is_filtered = _NO_MATCHES, not self.matches.is_open
         # All that a query may match is scored in any case, so that reading so many at once costs little.
         asked = max(depth, MAX_MATCHES) if is_filtered else depth
         while weighted:
@@ -369,7 +347,7 @@ class CandidateSearch:
             numbers, scores = matching.numbers, matching.scores
             is_all = len(numbers) < asked
             if is_filtered:
-                passing = self._matches.first_passing(numbers, depth)
+                passing = self.matches.first_passing(numbers, depth)
                 numbers, scores = numbers[passing], scores[passing]
             if is_all or len(numbers) >= depth:
                 matches = WordMatches(numbers[:depth], scores[:depth], is_all and len(numbers) <= depth)
@@ -381,8 +359,13 @@ class CandidateSearch:
         self._matched = (depth, matches)
         return matches
 
-    def _nearest(self, vector: Vectors | None, limit: int) -> Neighbours:
-        if not self._uses_vectors or vector is None:
+    def nearest(self, vector: Vectors | None, limit: int) -> Neighbours:
+        """Return the nearest chunks; to be called first while the words may still be looked up.
+
+        Raises:
+            StoreUnavailableError: the engine failed, and there are no words to look for.
+        """
+        if vector is None or self.mode is SearchMode.LEXICAL or self.lacks_dense:
             return _NO_NEIGHBOURS
         # Of the same depth only: what a search finds must not depend on how far it looked before.
         if self._near is not None and self._near[0] == limit:
@@ -390,8 +373,8 @@ class CandidateSearch:
         near, self._near = _NO_NEIGHBOURS, None
         with self._words_instead():
             started = time.perf_counter()
-            near, plan = self._vectors.nearest(vector, limit)
-            elapsed, clause = time.perf_counter() - started, self._vectors.resolved_clause
+            near, plan = self.vectors.nearest(vector, limit)
+            elapsed, clause = time.perf_counter() - started, self.vectors.resolved_clause
             self.stages[StageKind.DENSE] = StageTrace(StageKind.DENSE, len(near), elapsed, plan, clause)
             self._near = (limit, near)
         return near
@@ -403,22 +386,22 @@ class CandidateSearch:
             yield
         except (UnavailableError, DeadlineError):
             # If the whole call has run out of time, falling back on the words does not help.
-            self._budget.check()
-            if not (self._uses_words and self._uses_vectors):
+            self.budget.check()
+            if self.mode is not SearchMode.HYBRID or self.lacks_dense:
                 raise
-            self._uses_vectors, self.lacks_dense = False, True
+            self.lacks_dense = True
 
     def _similarities(
         self, vector: Vectors, numbers: Numbers, matches: WordMatches, *, asks_engine: bool
     ) -> Neighbours:
         """Return the similarities of some of the matches; a deeper look than that for the words reads vectors anew."""
         if self._vectors_of_matches is None or self._vectors_of_matches[0] is not matches:
-            return self._vectors.similarities(
+            return self.vectors.similarities(
                 vector, numbers, self.view.vectors(numbers.tolist()), asks_engine=asks_engine
             )
         _, stored, rows = self._vectors_of_matches
         asked = are_among(stored, np.sort(numbers))
-        return self._vectors.similarities(vector, numbers, (stored[asked], rows[asked]), asks_engine=asks_engine)
+        return self.vectors.similarities(vector, numbers, (stored[asked], rows[asked]), asks_engine=asks_engine)
 
     def _together(self, vector: Vectors | None, near: Neighbours, matches: WordMatches) -> Candidates:
         """Join both, with the similarities of chunks that only the words found.
@@ -434,7 +417,8 @@ class CandidateSearch:
         known = _NO_NEIGHBOURS
         with self._words_instead():
             # Words alone are looked for without the engine, so that such a search does not need it.
-            known = self._similarities(vector, missing, matches, asks_engine=self._uses_vectors)
+            asks_engine = self.mode is not SearchMode.LEXICAL and not self.lacks_dense
+            known = self._similarities(vector, missing, matches, asks_engine=asks_engine)
         if self.lacks_dense:
             near, missing = _NO_NEIGHBOURS, matches.numbers
             known = self._similarities(vector, missing, matches, asks_engine=False)

@@ -11,7 +11,7 @@ from groundwire.catalog.search_view import SearchView
 from groundwire.kernel.bounded_cache import BoundedCache
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.filters import And, Filter
-from groundwire.retrieve.fusion import Numbers
+from groundwire.retrieve.ranking import Numbers
 
 _LOOKED_UP = 400
 """Chunks that are looked up at a time: about a millisecond."""
@@ -48,7 +48,7 @@ class FilterMatches:
 
     def __init__(self, view: SearchView, where: Filter | None, cache: FilterCache) -> None:
         self.where = where
-        self.is_open = where is None and not view.is_limited
+        self.is_open = where is None and view.within is None
         """Whether every visible chunk of the collection passes."""
         self._view = view
         self._cache = cache
@@ -59,7 +59,7 @@ class FilterMatches:
     @cached_property
     def _key(self) -> tuple[str, int, bytes]:
         # Not the filter itself: True == 1 == 1.0 in Python, and not in filters. Not its text: that may be long.
-        text = repr((self.where, self._view.scopes if self._view.is_limited else None))
+        text = repr((self.where, None if self._view.within is None else self._view.scopes))
         return self._view.collection.uid, self._view.changed_position, hashlib.sha256(text.encode()).digest()
 
     def work_out_rare(self, record_type: str, at_most: int) -> None:
@@ -96,7 +96,7 @@ class FilterMatches:
     def engine_filter(self) -> Filter | None:
         """Return the filter for an engine, which sees records of all scopes."""
         scopes = self._view.scopes
-        if self.is_open or scopes is None or not self._view.is_limited:
+        if scopes is None or self._view.within is None:
             return self.where
         return both(self.where, scope_filter(scopes))
 

@@ -91,9 +91,11 @@ def parse_query(query: str) -> QueryTerms:
     compounds = [words for run in joined_runs if len(set(words := _words(run)) - STOP_WORDS) > 1]
     words = _words(query) + signed_words(query)
     telling = [word for word in words if word not in STOP_WORDS] or words
-    joined = [" ".join(words) for words in (*phrases, *compounds)]
-    terms, said = _unique(telling)[:MAX_QUERY_TERMS], _unique(joined)[:MAX_QUERY_TERMS]
-    return QueryTerms(terms, said, _unique(joined[: len(phrases)]), Counter(telling))
+    quoted = [" ".join(words) for words in phrases]
+    joined = [*quoted, *(" ".join(words) for words in compounds)]
+    # Each once, in the order of the query.
+    terms, said, quoted = (list(dict.fromkeys(each)) for each in (telling, joined, quoted))
+    return QueryTerms(tuple(terms[:MAX_QUERY_TERMS]), tuple(said[:MAX_QUERY_TERMS]), tuple(quoted), Counter(telling))
 
 
 def select_terms(
@@ -149,10 +151,6 @@ def _words(text: str) -> list[str]:
     if text.isascii():
         return split_words(text.lower())
     return [word.casefold() for word in split_words(text)]
-
-
-def _unique(words: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(words))
 
 
 MAX_PHRASED_CHARS = 1000
@@ -297,11 +295,6 @@ def classify(query: str) -> QueryType:
     if _FACTUAL.search(query) or not is_question:
         return QueryType.FACTUAL
     return QueryType.CONCEPTUAL
-
-
-def applied_type(classified: QueryType, preferred: Sequence[QueryType]) -> QueryType:
-    """Return the type whose strategy applies: the query's own, or the first preferred one when it is not among them."""
-    return classified if not preferred or classified in preferred else preferred[0]
 
 
 def strategy_of(kind: QueryType, query: str) -> QueryStrategy:

@@ -334,9 +334,8 @@ class RecordSearch:
             self.accesses.note(call.tenant, search.memories)
         if self.mode is QueryLogMode.OFF:
             return ""
-        entry = self._entry(
-            replace(call, names_entity=search.names_entity), search.collection, sample, search.query_type, search.mode
-        )
+        call = replace(call, names_entity=search.names_entity)
+        entry = self._entry(call, search.collection, sample, search.query_type, search.mode)
         return entry.log_id if self.recorder.record(entry) else None
 
     def failed(self, call: ReceivedCall, reason: str) -> None:
@@ -357,13 +356,17 @@ class RecordSearch:
         mode: SearchMode | None = None,
         error_reason: str = "",
     ) -> LoggedQuery:
+        # The book profile keeps no question on disk (requirement S4-44), and neither is what is asked about an entity,
+        # so that deleting its records leaves nothing of it in the log.
+        is_private = collection is None or collection.profile is ProfileName.BOOK or call.names_entity
+        says_nothing = self.mode is QueryLogMode.FACTS or (self.mode is QueryLogMode.AUTO and is_private)
         return LoggedQuery(
             log_id=quick_id(),
             tenant=call.tenant,
             # As it was sent: that of a failed search may be no valid name and of any length.
             collection=call.collection[:_MAX_NAME_CHARS],
             collection_uid="" if collection is None else collection.uid,
-            query=self._text(call, collection),
+            query="" if says_nothing else call.query[:MAX_QUERY_CHARS],
             query_type=query_type,
             result_count=sample.results,
             # The mean of relevances of 1 may lie above it by rounding.
@@ -374,13 +377,3 @@ class RecordSearch:
             mode=mode,
             error_reason=error_reason,
         )
-
-    def _text(self, call: ReceivedCall, collection: Collection | None) -> str:
-        """Return what the log may say: the book profile keeps no question on disk (requirement S4-44).
-
-        Neither is what is asked about an entity, so that deleting its records leaves nothing of it in the log.
-        """
-        is_private = collection is None or collection.profile is ProfileName.BOOK or call.names_entity
-        if self.mode is QueryLogMode.FACTS or (self.mode is QueryLogMode.AUTO and is_private):
-            return ""
-        return call.query[:MAX_QUERY_CHARS]

@@ -45,11 +45,9 @@ from groundwire.retrieve.candidates import (
 )
 from groundwire.retrieve.consistency import WaitForPosition
 from groundwire.retrieve.filters import FilterCache, FilterMatches, both
-from groundwire.retrieve.fusion import Floats, MemoryScore, Scores, fuse, rank_memories
 from groundwire.retrieve.queries import (
     CONTEXT_SHARE,
     ChosenSection,
-    applied_type,
     check_query_length,
     choose_sections,
     classify,
@@ -59,20 +57,23 @@ from groundwire.retrieve.queries import (
 )
 from groundwire.retrieve.ranking import (
     Eligible,
+    Fate,
+    Floats,
+    MemoryScore,
     Reranker,
+    Scores,
     Selected,
     adjust,
     eligible,
-    needs_all_candidates,
-    neighbour_share,
+    fuse,
+    rank_memories,
     rerank,
     rules_for,
     select,
-    withheld_among,
+    withheld_because,
 )
 from groundwire.retrieve.search_types import (
     Evidence,
-    Fate,
     PreparedVector,
     Ranking,
     ResultOrder,
@@ -186,13 +187,6 @@ class _Ranked:
     stale: int
     memory: Mapping[int, MemoryScore]
 
-    def tested(self) -> Floats:
-        """Return of each candidate what `min_relevance` tests: its relevance before importance and recency count."""
-        similarity = self.scores.relevance.copy()
-        # Memories stand in front, in this order; behind them come candidates that were not looked at as memories.
-        similarity[: len(self.memory)] = [each.similarity for each in self.memory.values()]
-        return similarity
-
 
 @dataclass(frozen=True, slots=True)
 class Search:
@@ -215,7 +209,7 @@ class Search:
     reranker: Reranker | None = None
 
     def interpret(self, request: SearchRequest, received: datetime, budget: Budget) -> SearchRequest:
-        """Return the request with the filter that its own words ask for, if it wants one.
+        """Return a request that wants a filter from its own words (`self_query`) with that filter.
 
         Raises:
             CollectionNotFoundError: no such collection.
@@ -223,8 +217,6 @@ class Search:
 
             Each carries the metadata key `last_state`.
         """
-        if not request.self_query:
-            return request
         asked = request.asked or received
         try:
             parsed = self.parse_question.parse(
@@ -370,10 +362,8 @@ class Search:
         plan = self._plan(request, view.collection, where)
         # An explanation says what its own search did, and some rules compare all candidates of a type, not the best
         # alone.
-        if record_type is not None and shared is not None and not request.explain and not needs_all_candidates(plan):
-            found = shared.of_type(
-                record_type, at_least=self._window(plan), uses_words=plan.mode is not SearchMode.VECTOR
-            )
+        if record_type is not None and shared is not None and not request.explain and not plan.needs_all:
+            found = shared.of_type(record_type, at_least=plan.window, uses_words=plan.mode is not SearchMode.VECTOR)
         matches = FilterMatches(view, where, self.filter_cache)
         if record_type is not None and found is None:
             # Of a rare type few are among the best: they are compared one by one.
@@ -386,10 +376,14 @@ class Search:
         # Fuse and rank, on numbers.
         with Step("search.rank"):
             ranked = self._rank(pool, plan, request, budget)
+            # What `min_relevance` tests: the relevance before importance and recency count. Memories stand in front, in
+            # this order; behind them come candidates that were not looked at as memories.
+            tested = ranked.scores.relevance.copy()
+            tested[: len(ranked.memory)] = [each.similarity for each in ranked.memory.values()]
         progress.enter(SearchState.RANKED)
         # Hydrate: only what leaves.
         with Step("search.hydrate"):
-            selected = _selected(plan, ranked, view)
+            selected = _selected(plan, ranked, tested, view)
             hits = _hydrated(ranked, selected, pool, request.order)
         progress.enter(SearchState.VALIDATED)
         # Respond.
@@ -405,7 +399,7 @@ class Search:
                 candidates=len(ranked.scores) + ranked.stale,
                 stale=ranked.stale,
                 duplicates=len(ranked.eligible.repeated),
-                below_threshold=int(np.count_nonzero(ranked.tested() < plan.min_relevance)),
+                below_threshold=int(np.count_nonzero(tested < plan.min_relevance)),
                 rejected=fates.count(Fate.SOURCE_REJECTED),
                 incomplete=fates.count(Fate.INCOMPLETE),
             ),
@@ -486,30 +480,39 @@ class Search:
         mode, top_k = request.mode or defaults.mode, request.top_k or defaults.top_k
         # Classified also where the request applies another type: the log and the report say what the query is.
         kind = classify(request.query)
-        applied = applied_type(kind, request.query_types)
-        at_least = self.tuning.pool_size if mode is SearchMode.HYBRID else _LOOKED_AT_AT_LEAST
-        plan = SearchPlan(
+        applied = kind if not request.query_types or kind in request.query_types else request.query_types[0]
+        strategy = strategy_of(applied, request.query)
+        rules = rules_for(collection.profile, mode, where, strategy)
+        reranks = self.reranker is not None and request.rerank is not False
+        # Among how many of the best something else than their relevance chooses.
+        reach = max(
+            self.tuning.rerank_depth if reranks else 0,
+            _LOOKED_AT_FOR_DIVERSITY if request.diversity > 0.0 else 0,
+            _LOOKED_AT_AS_MEMORIES if request.ranking is Ranking.MEMORY else 0,
+            _LOOKED_AT_AS_TURNS if rules.turns > 0.0 else 0,
+        )
+        # Vectors or words alone need bring little more than the results, unless these come from further down.
+        at_least = self.tuning.pool_size if mode is SearchMode.HYBRID else max(_LOOKED_AT_AT_LEAST, reach)
+        return SearchPlan(
             collection=collection,
             where=where,
             mode=mode,
             top_k=top_k,
             # Twice the results, because some are withheld, repeat others or are not visible any more.
             depth=max(at_least, 2 * top_k),
+            needs_all=rules.spread > 0.0 or rules.section is not None,
+            window=max(_LOOKED_AT_AT_LEAST, _LOOKED_AT_PER_RESULT * top_k, reach),
             min_relevance=defaults.min_relevance if request.min_relevance is None else request.min_relevance,
-            rules=rules_for(collection.profile, mode, where),
+            rules=rules,
             query_type=kind,
             applied_type=applied,
-            strategy=strategy_of(applied, request.query),
+            strategy=strategy,
             approved_prefixes=self._approved_prefixes(collection),
             diversity=request.diversity,
             ranking=request.ranking,
             asked=request.asked or self.clock.now(),
-            reranks=self.reranker is not None and request.rerank is not False,
+            reranks=reranks,
         )
-        if mode is SearchMode.HYBRID:
-            return plan
-        # Vectors or words alone need bring little more than the results, unless these come from further down.
-        return replace(plan, depth=max(plan.depth, self._reach(plan)))
 
     def _approved_prefixes(self, collection: Collection) -> tuple[tuple[str, ...], ...]:
         """Return the prefixes of the server and of the collection; a source has to have one of each that has any."""
@@ -553,9 +556,9 @@ class Search:
         # The model may have taken all the time there was; the engine is not asked in vain.
         budget.check()
         progress.enter(SearchState.SEARCHING)
-        if embedded is not None:
+        if embedded is not None and pool.found is None:
             with Step("search.vectors"):
-                pool.look_near(embedded.vector, plan.depth)
+                pool.nearest(embedded.vector, plan.depth)
         if wait_for_words is not None:
             wait_for_words()
         budget.check()
@@ -589,21 +592,20 @@ class Search:
         Raises:
             StoreUnavailableError: the engine failed.
         """
-        if not needs_all_candidates(plan):
+        if not plan.needs_all:
             candidates = pool.best(plan.vector, plan.depth)
             scores = fuse(candidates.numbers, candidates.similarities, candidates.lexical(), plan.dense_weight)
-            window = self._window(plan)
             # Where chunks do not change one another's rank, few more than the results are looked at first.
             is_plain = (
-                neighbour_share(plan.rules, plan.strategy) == 0.0
+                plan.rules.neighbours == 0.0
                 and plan.rules.turns == 0.0
                 and plan.diversity == 0.0
                 and not plan.reranks
                 and plan.ranking is Ranking.RELEVANCE
             )
-            for count in sorted({plan.top_k + _SPARE, window} if is_plain else {window}):
+            for count in sorted({plan.top_k + _SPARE, plan.window} if is_plain else {plan.window}):
                 best = scores.take(slice(count))
-                facts = pool.facts(best.numbers, whole=count < window)
+                facts = pool.facts(best.numbers, whole=count < plan.window)
                 if len(facts) < len(best):
                     break  # one is not visible, so more may not be
                 ordered, chosen, memory = self._ordered(best, facts, plan, pool, request, budget)
@@ -638,8 +640,13 @@ class Search:
         if plan.rules.turns > 0.0:
             records = pool.view.records(scores.numbers.tolist())
             turns = {number: record.turn for number, record in records.items() if record.turn is not None}
-        window, withheld = self._window(plan), withheld_among(of_scores, plan.approved_prefixes)
-        ordered = adjust(scores, of_scores, plan.rules, plan.strategy, window, withheld, turns)
+        approved = plan.approved_prefixes
+        fates = (
+            (each.number, withheld_because(each.source_uri, each.section_title, each.chapter, approved))
+            for each in of_scores
+        )
+        withheld = {number: fate for number, fate in fates if fate is not None}
+        ordered = adjust(scores, of_scores, plan.rules, plan.window, withheld, turns)
         if plan.reranks and self.reranker is not None:
             started = time.perf_counter()
             best = ordered.numbers[: self.tuning.rerank_depth].tolist()
@@ -657,18 +664,6 @@ class Search:
             ordered, memory = rank_memories(ordered, pool.view.records(numbers), weights, plan.asked, against)
         in_order = of_scores if ordered is scores else [facts[number] for number in ordered.numbers.tolist()]
         return ordered, eligible(in_order, withheld, collapse=request.collapse_duplicates), memory
-
-    def _window(self, plan: SearchPlan) -> int:
-        """Return how many of the best candidates are looked at as chunks, not only as scores."""
-        return max(_LOOKED_AT_AT_LEAST, _LOOKED_AT_PER_RESULT * plan.top_k, self._reach(plan))
-
-    def _reach(self, plan: SearchPlan) -> int:
-        """Return among how many of the best something else than their relevance chooses, 0 if nothing does."""
-        judged = self.tuning.rerank_depth if plan.reranks else 0
-        diverse = _LOOKED_AT_FOR_DIVERSITY if plan.diversity > 0.0 else 0
-        remembered = _LOOKED_AT_AS_MEMORIES if plan.ranking is Ranking.MEMORY else 0
-        said = _LOOKED_AT_AS_TURNS if plan.rules.turns > 0.0 else 0
-        return max(judged, diverse, remembered, said)
 
     def _evidence(
         self,
@@ -729,9 +724,8 @@ def resolved(request: SearchRequest, view: SearchView) -> Filter | None:
     return both(given, added)
 
 
-def _selected(plan: SearchPlan, ranked: _Ranked, view: SearchView) -> list[Selected]:
+def _selected(plan: SearchPlan, ranked: _Ranked, tested: Floats, view: SearchView) -> list[Selected]:
     """Select among the eligible candidates that are relevant enough; places are those among all candidates."""
-    tested = ranked.tested()
     places = [place for place in ranked.eligible.places if tested[place] >= plan.min_relevance]
     if plan.rules.spread == 0.0 and plan.diversity == 0.0:
         return [Selected(place, step, 0.0) for step, place in enumerate(places[: plan.top_k], start=1)]

@@ -13,8 +13,8 @@ from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.filters import Filter
 from groundwire.kernel.identifiers import GLOBAL_SCOPE
 from groundwire.kernel.query_log import QueryType
-from groundwire.retrieve.fusion import MemoryScore, Score, Scores
 from groundwire.retrieve.queries import ChosenSection, QueryStrategy, distinct_words
+from groundwire.retrieve.ranking import Fate, MemoryScore, RankingRules, Score, Scores
 from groundwire.retrieve.vector_search import VectorPlan
 
 
@@ -127,28 +127,14 @@ class SearchRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class RankingRules:
-    """What a profile adds to the fused scores.
-
-    `neighbours` in [0, 1] is how much of the way a chunk follows a better neighbour, the chunk before or after it.
-    `spread` in [0, 1] is what each further chunk of a chapter must be better by to be selected, as a share of the range
-    of all relevances. `turns` in [0, 1] is how much of the way a turn of a conversation follows a better one, the turn
-    before it.
-    """
-
-    neighbours: float = 0.0
-    spread: float = 0.0
-    turns: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
 class SearchPlan:
     """A request with every default filled in and its filter in canonical form.
 
     `query_type` is what the query was classified as, `applied_type` the one whose `strategy` applies. `depth` is how
-    many candidates the vectors and the words bring each at first. Every list of `approved_prefixes` has to approve a
-    source, an empty one approves all. Memories are as old as they were when the question was `asked`. `reranks` says
-    whether the reranker orders the best.
+    many candidates the vectors and the words bring each at first, `window` how many of the best are looked at as
+    chunks, not only as scores. `needs_all`: adjustments look at every candidate, not only at the best. Every list of
+    `approved_prefixes` has to approve a source, an empty one approves all. Memories are as old as they were when the
+    question was `asked`. `reranks` says whether the reranker orders the best.
 
     `vector`, `terms`, `phrases` and `dense_weight` are known once the query has been embedded and its words looked up.
     `vector` stays None when the model did not answer and the words suffice.
@@ -159,6 +145,8 @@ class SearchPlan:
     mode: SearchMode
     top_k: int
     depth: int
+    window: int
+    needs_all: bool
     min_relevance: float
     rules: RankingRules
     query_type: QueryType
@@ -214,18 +202,6 @@ class SearchTimes:
     total_s: float
     states: tuple[tuple[SearchState, datetime], ...]
     engine_s: float | None = None
-
-
-class Fate(StrEnum):
-    """What became of a candidate."""
-
-    RETURNED = "RETURNED"
-    BELOW_THRESHOLD = "BELOW_THRESHOLD"
-    BEYOND_TOP_K = "BEYOND_TOP_K"
-    DUPLICATE = "DUPLICATE"
-    SOURCE_REJECTED = "SOURCE_REJECTED"
-    INCOMPLETE = "INCOMPLETE"
-    STALE = "STALE"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 # ruff: noqa: ARG002, N802 - names and signatures of the methods are the contract's
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -20,7 +20,6 @@ from groundwire.kernel.errors import (
     InvalidRequestError,
     ResponseTooLargeError,
 )
-from groundwire.kernel.identifiers import ENTITY_SCOPE
 from groundwire.kernel.vectors import unit_vector
 from groundwire.retrieve.context import RetrieveContext
 from groundwire.retrieve.expansion import ExpandChunks, Passage
@@ -37,6 +36,7 @@ from groundwire.retrieve.wire.requests import (
     RequestLimits,
     check_embedded_texts,
     filter_names_entity,
+    names_entity,
     parse_context_request,
     parse_expand_request,
     parse_question_time,
@@ -193,7 +193,7 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
         """Search and record the outcome; `search` is the interpreted request, if it has been interpreted already."""
         try:
             search = search or self._interpret(call, request)
-            call = replace(call, names_entity=_names_entity(search.scopes or ()))
+            call = replace(call, names_entity=names_entity(search.scopes or ()))
             budget = request_context.current().budget
             result = self.search.search(search, budget, received=call.received, started=call.started)
             passages: list[Passage] = []
@@ -217,13 +217,13 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
         )
 
     def _record_failure(self, call: ReceivedCall, request: pb.RetrieveRequest, reason: str) -> None:
-        names_entity = call.names_entity or filter_names_entity(request)
-        self.record.failed(replace(call, names_entity=names_entity), reason)
+        is_about_entity = call.names_entity or filter_names_entity(request)
+        self.record.failed(replace(call, names_entity=is_about_entity), reason)
 
     def _interpret(self, call: ReceivedCall, request: pb.RetrieveRequest) -> SearchRequest:
         current = request_context.current()
         search = parse_retrieve_request(request, current.identity, self.limits, self.clock.now())
-        return self.search.interpret(search, call.received, current.budget)
+        return self.search.interpret(search, call.received, current.budget) if search.self_query else search
 
     def _received(self, request: pb.RetrieveRequest, started: float) -> ReceivedCall:
         current = request_context.current()
@@ -235,7 +235,7 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
             received=self.clock.now() - timedelta(seconds=time.perf_counter() - started),
             started=started,
             # The filter may name an entity as well: it is read when the search is interpreted, or when it has failed.
-            names_entity=bool(request.options.entity) or _names_entity(request.options.scopes),
+            names_entity=bool(request.options.entity) or names_entity(request.options.scopes),
         )
 
     async def EmbedTexts(self, request: pb.EmbedTextsRequest, context: Any) -> pb.EmbedTextsResponse:
@@ -298,10 +298,6 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
             scopes=searched_scopes(current.identity, None),
         )
         return to_parse_response(parsed)
-
-
-def _names_entity(scopes: Iterable[str]) -> bool:
-    return any(scope.startswith(ENTITY_SCOPE) for scope in scopes)
 
 
 def _is_embedded_here(search: SearchRequest | GroundwireError) -> TypeGuard[SearchRequest]:

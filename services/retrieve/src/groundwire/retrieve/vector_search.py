@@ -13,7 +13,7 @@ from groundwire.kernel.errors import UnsupportedFilterError
 from groundwire.kernel.filters import Filter
 from groundwire.kernel.vector_store import FiltersByIndex, VectorStore
 from groundwire.retrieve.filters import FilterMatches
-from groundwire.retrieve.fusion import Floats, Numbers
+from groundwire.retrieve.ranking import Floats, Numbers
 
 SCANNED = 10_000
 """Matching chunks that are compared one by one when their vectors are at hand: about a millisecond."""

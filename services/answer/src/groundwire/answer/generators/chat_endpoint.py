@@ -122,7 +122,7 @@ class ChatEndpoint:
             return estimated_tokens(text)
         # llama.cpp reads `content`, vLLM reads `prompt` and `model`; each ignores what is the other's.
         body = {"content": text, "prompt": text, "model": self._model, "add_special": False}
-        limit_s = budget.at_most(_COUNT_S).remaining_s()
+        limit_s = budget.part(at_most_s=_COUNT_S).remaining_s()
         try:
             async with asyncio.timeout(limit_s), self._client() as client:
                 response = await client.post(self._url.join("/tokenize"), json=body)

@@ -17,7 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from groundwire.embedders.tokenization import ModelTokenizer
+from groundwire.embedders.model import ModelTokenizer
 from groundwire.ingest.chunking.chunkers import FixedChunker, HierarchyChunker, SentenceChunker, StructureChunker
 from groundwire.ingest.chunking.cuts import CHAPTER_LEVEL, SECTION_LEVEL, Heading, TextChunker
 from groundwire.ingest.chunking.splitter import Splitter

@@ -6,11 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from groundwire.api.ingest.v1 import ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.ingest.documents import DocumentIngest
-from groundwire.ingest.servicer.calls import CallParts
-from groundwire.ingest.wire.documents import parse_ingest_document
+from groundwire.ingest.servicer.calls import CallParts, ingest_alone
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import CallCancelledError, DeadlineError, InvalidRequestError
 from groundwire.kernel.identifiers import RequestKey, parse_collection_name
@@ -23,23 +21,6 @@ from groundwire.rpc.request_context import request_key
 MAX_DOCUMENTS = 100
 # Most threads of one batch, so that others get some too; as many documents are written at a time.
 _AT_A_TIME = 8
-
-
-def ingest_alone(
-    parts: CallParts, documents: DocumentIngest, request: pb.IngestDocumentRequest, key: RequestKey | None
-) -> ingest_result_pb2.IngestResult:
-    """Ingest a document in this thread, once for each key.
-
-    Raises:
-        GroundwireError: whatever parsing the request and `DocumentIngest.ingest` raise.
-    """
-    current = request_context.current()
-    parsed, original = parse_ingest_document(request, current.tenant)
-    return parts.ingest_once(
-        current.tenant,
-        key,
-        lambda receipt: documents.ingest(parsed, original, current.budget, lambda _: None, receipt),
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,13 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 from google.protobuf.message import Message
 
 from groundwire.api.ingest.v1 import ingest_result_pb2
+from groundwire.api.ingest.v1 import ingest_service_pb2 as ingest_pb
 from groundwire.catalog.catalog import Catalog
 from groundwire.catalog.consistency_tokens import ConsistencyTokens
 from groundwire.catalog.idempotency import document_told_of
+from groundwire.ingest.documents import DocumentIngest
 from groundwire.ingest.ingesting import IngestResult
-from groundwire.ingest.wire.documents import to_deletion_receipt, to_ingest_result
+from groundwire.ingest.wire.documents import parse_ingest_document, to_deletion_receipt, to_ingest_result
 from groundwire.kernel.errors import CollectionNotFoundError
 from groundwire.kernel.exactly_once import Receipt, answered_once
 from groundwire.kernel.identifiers import RequestKey
@@ -139,6 +141,23 @@ class CallParts:
         holder: Any = answer
         (holder if "consistency_token" in answer.DESCRIPTOR.fields_by_name else holder.result).consistency_token = token
         return answer
+
+
+def ingest_alone(
+    parts: CallParts, documents: DocumentIngest, request: ingest_pb.IngestDocumentRequest, key: RequestKey | None
+) -> ingest_result_pb2.IngestResult:
+    """Ingest a document in this thread, once for each key.
+
+    Raises:
+        GroundwireError: whatever parsing the request and `DocumentIngest.ingest` raise.
+    """
+    current = request_context.current()
+    parsed, original = parse_ingest_document(request, current.tenant)
+    return parts.ingest_once(
+        current.tenant,
+        key,
+        lambda receipt: documents.ingest(parsed, original, current.budget, lambda _: None, receipt),
+    )
 
 
 class Servicer(Protocol):

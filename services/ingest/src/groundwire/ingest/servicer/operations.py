@@ -41,7 +41,7 @@ from groundwire.kernel.errors import (
 )
 from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.identifiers import RequestKey, parse_collection_name
-from groundwire.kernel.identity import Identity, bind_current_identity, current_identity
+from groundwire.kernel.identity import CURRENT_IDENTITY, Identity, current_identity
 from groundwire.rpc import request_context
 from groundwire.rpc.error_status import to_status
 from groundwire.rpc.messages import to_identity_message
@@ -276,7 +276,7 @@ class OperationRunner:
         def note(progress: Progress) -> None:
             run.progress = progress
 
-        bind_current_identity(run.identity)
+        CURRENT_IDENTITY.set(run.identity)
         try:
             if operation.cancel_requested:  # requested before a restart
                 run.budget.cancel()

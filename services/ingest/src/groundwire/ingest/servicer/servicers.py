@@ -30,12 +30,13 @@ from groundwire.ingest.collections import CollectionFigures, CollectionUpkeep
 from groundwire.ingest.documents import DocumentIngest
 from groundwire.ingest.housekeeping import Housekeeping
 from groundwire.ingest.records import RecordUpkeep, WriteOutcome, WrittenRecord
-from groundwire.ingest.servicer.batches import BatchIngest, ingest_alone
+from groundwire.ingest.servicer.batches import BatchIngest
 from groundwire.ingest.servicer.calls import (
     CallParts,
     change,
     document,
     exactly_once,
+    ingest_alone,
     read,
     with_current_receipt,
     with_write_token,

@@ -3,7 +3,7 @@
 What breaks a rule raises InvalidRequestError, which names every violation.
 """
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -17,7 +17,7 @@ from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.catalog.filters import Scopes
 from groundwire.kernel.collection import SearchMode
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError, refuse, violations_of
-from groundwire.kernel.filters import And, Comparator, Comparison, Filter, Membership, Or
+from groundwire.kernel.filters import And, Comparator, Comparison, Filter, Membership, Or, Scalar
 from groundwire.kernel.identifiers import (
     ENTITY_SCOPE,
     GLOBAL_SCOPE,
@@ -282,7 +282,11 @@ def filter_names_entity(message: pb.RetrieveRequest) -> bool:
         named = _scopes_of(parse_filter_message(message.options.filter))
     except InvalidRequestError:
         return True
-    return any(scope.startswith(ENTITY_SCOPE) for scope in named or ())
+    return names_entity(named or ())
+
+
+def names_entity(scopes: Iterable[str]) -> bool:
+    return any(scope.startswith(ENTITY_SCOPE) for scope in scopes)
 
 
 def _scopes_of(where: Filter | None) -> frozenset[str] | None:
@@ -294,19 +298,14 @@ def _scopes_of(where: Filter | None) -> frozenset[str] | None:
         case Or(clauses):
             parts = [_scopes_of(clause) for clause in clauses]
             return None if None in parts else frozenset().union(*(part for part in parts if part is not None))
-        case Comparison(field, Comparator.EQ, value):
-            return _scopes_named(field, (value,))
-        case Membership(field, values, negated=False):
-            return _scopes_named(field, values)
+        case Comparison("scope" | "entity" as field, Comparator.EQ, value):
+            values: tuple[Scalar, ...] = (value,)
+        case Membership("scope" | "entity" as field, values, negated=False):
+            pass
         case _:
             return None
-
-
-def _scopes_named(field: str, values: Sequence[object]) -> frozenset[str] | None:
-    prefixes = {"scope": "", "entity": ENTITY_SCOPE}
-    if field not in prefixes:
-        return None
-    names = {prefixes[field] + value for value in values if isinstance(value, str)}
+    prefix = ENTITY_SCOPE if field == "entity" else ""
+    names = (prefix + value for value in values if isinstance(value, str))
     # Metadata of documents may have the name `scope` for something else.
     return frozenset(name for name in names if name == GLOBAL_SCOPE or name.startswith(ENTITY_SCOPE))
 

@@ -15,11 +15,9 @@ from groundwire.kernel.filters import Value, contract_name
 from groundwire.kernel.records import StoredRecord
 from groundwire.retrieve.context import Context
 from groundwire.retrieve.expansion import Passage
-from groundwire.retrieve.fusion import Score
-from groundwire.retrieve.ranking import neighbour_share
+from groundwire.retrieve.ranking import Fate, Score
 from groundwire.retrieve.search_types import (
     Evidence,
-    Fate,
     ResultOrder,
     SearchHit,
     SearchPlan,
@@ -329,7 +327,7 @@ def _to_stage(stage: StageTrace, evidence: Evidence, plan: SearchPlan) -> explai
                 ("similarity_min", evidence.similarity_min, ""),
                 ("similarity_max", evidence.similarity_max, ""),
                 ("lexical_max", max(evidence.lexical_raw.values(), default=0.0), ""),
-                ("neighbour_share", neighbour_share(plan.rules, plan.strategy), ""),
+                ("neighbour_share", plan.rules.neighbours, ""),
                 ("turn_share", plan.rules.turns, ""),
             ]
         case StageKind.RERANK:

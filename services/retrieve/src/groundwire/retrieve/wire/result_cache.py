@@ -89,7 +89,7 @@ class ResultCache:
             return None
         token = self._tokens.issue(view.position, tenant=identity.tenant, collection_uid=uid)
         renewed = replace(held, token=token, position=view.position)
-        self._put(key, renewed)
+        self._held.put(key, renewed, len(held.raw) + len(key[2]) + _OVERHEAD_BYTES)
         return renewed
 
     def put(
@@ -109,10 +109,8 @@ class ResultCache:
         if depends_on_time or depends_on_position or result.self_query_failed or result.lacks_dense:
             return
         held = RememberedResponse(raw, result.consistency_token, search, result.position, result.changed_position)
-        self._put(_key(identity, request), held)
-
-    def _put(self, key: _Key, held: RememberedResponse) -> None:
-        self._held.put(key, held, len(held.raw) + len(key[2]) + _OVERHEAD_BYTES)
+        key = _key(identity, request)
+        self._held.put(key, held, len(raw) + len(key[2]) + _OVERHEAD_BYTES)
 
 
 def _key(identity: Identity, request: pb.RetrieveRequest) -> _Key:
