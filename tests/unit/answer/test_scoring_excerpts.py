@@ -14,6 +14,7 @@ from groundwire.answer.extractive.excerpts import find_excerpts
 from groundwire.answer.extractive.generator import candidates
 from groundwire.answer.extractive.scoring import (
     Scored,
+    Support,
     _has_asked_cell,
     answers_as_field,
     covered,
@@ -25,7 +26,7 @@ from groundwire.answer.extractive.scoring import (
 from groundwire.answer.extractive.weights import RANKING
 from groundwire.answer.question import read_question
 from groundwire.kernel.words import stem
-from tests.unit.answer.builders import make_passage, make_scored
+from tests.unit.answer.builders import consecutive_passages, make_passage, make_scored
 
 
 def _texts(excerpts: list[Excerpt]) -> list[str]:
@@ -451,6 +452,15 @@ def test_a_purpose_that_excludes_what_is_asked_for_is_another() -> None:
     other, best = "To list owls that belong to no zoo, run strays.", "To list owls of a zoo, ask there."
     assert _best("How do I list owls of a zoo?", other, best) == best
     assert _best("How do I list owls that belong to no zoo?", other, best) == other
+
+
+def test_what_goes_on_in_the_next_chunk_supports_its_beginning() -> None:
+    question = read_question("How do I wake owls every Monday in winter?")
+    begun = "Wake them like this:\n\n```py\nimport owls\n"
+    (code,) = find_excerpts(consecutive_passages(begun, "# In winter, every Monday\nowls.wake()\n```"))
+    (scored,) = score_excerpts(question, [code], [1.0])
+    parts = Support(question, [scored]).parts(scored)
+    assert (parts["coverage_around"], parts["missing_name"]) == (1.0, 0.0)
 
 
 def test_how_to_undo_something_does_not_say_how_to_do_it() -> None:

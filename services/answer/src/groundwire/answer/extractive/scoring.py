@@ -588,7 +588,9 @@ class Support:
         place = f"{name} {passage.chapter} {passage.section_heading}"
         # A field says nothing of what else its passage names.
         field_of = item.excerpt.field_of
-        around = f"{place} {field_of} {text}" if field_of else f"{place} {item.excerpt.about} {passage.content}"
+        # What goes on in the next chunk is not all in the passage.
+        content = f"{passage.content} {text}" if item.excerpt.rest else passage.content
+        around = f"{place} {field_of} {text}" if field_of else f"{place} {item.excerpt.about} {content}"
         # Who, when or how many is said of what stands right there.
         near = f"{place} {item.excerpt.about} {text}" if question.kind in _FACT_KINDS else around
         said = words(around)
