@@ -480,6 +480,15 @@ def test_a_purpose_may_stand_in_front_of_what_to_click_on() -> None:
     assert _best("How do I wake an owl?", other, best) == best
 
 
+def test_a_row_may_say_in_a_cell_what_its_key_or_command_does() -> None:
+    told = "You can wake all owls of the wood by calling them up in the night, one after the other."
+    rows = "| Key | Function |\n|---|---|\n| w | wake all owls |\n| n | do not wake all owls |\n"
+    assert _best("How do I wake all owls?", f"{told}\n\n{rows}") == "Key w: wake all owls"
+    _, wakes, spares, _ = make_scored("How do I wake all owls?", f"{told}\n\n{rows}")
+    assert (wakes.excerpt.text, spares.excerpt.text) == ("Key w: wake all owls", "Key n: do not wake all owls")
+    assert wakes.score - spares.score > RANKING.purpose / 2
+
+
 def test_how_something_should_be_is_told_by_a_rule() -> None:
     question = read_question("How should nests be named?")
     assert kind_match(question, "The convention is the name of the tree.") > 0

@@ -372,16 +372,19 @@ def _manual_page(excerpt: Excerpt) -> re.Match[str] | None:
 def _ways(question: Question, weights: Mapping[str, float], excerpt: Excerpt, source: str) -> dict[str, float]:
     """Return how far an excerpt shows how to do what is asked, empty where it shows nothing of the kind."""
     does = _manual_page(excerpt) or _DESCRIBED_OPTION.match(excerpt.text) or _PURPOSE.match(excerpt.text)
-    purpose = does["does"] if does else ""
+    purposes = [does["does"]] if does else []
+    if excerpt.kind is BlockKind.TABLE and not excerpt.is_whole:
+        # "Key g: Function: reply; Description: answer all recipients".
+        purposes += _CELL.findall(excerpt.text.partition(": ")[2])
     is_code = excerpt.kind is BlockKind.CODE
     commands = _commands(source, is_code=is_code)
     is_steps = excerpt.is_whole and _NUMBERED.search(excerpt.text) is not None
-    if not (purpose or is_code or commands or is_steps):
+    if not (purposes or is_code or commands or is_steps):
         return {}
     # "To list all files of no installed package, …" does not say how to list the installed packages.
-    is_denied = not question.is_negated and NEGATION.search(purpose) is not None
+    met = [each for each in purposes if question.is_negated or not NEGATION.search(each)]
     return {
-        "purpose": 0.0 if is_denied else covered(weights, question.stems_of(purpose)),
+        "purpose": max((covered(weights, question.stems_of(each)) for each in met), default=0.0),
         "command": max((covered(weights, question.stems_of(each)) for each in commands), default=0.0),
     }
 
