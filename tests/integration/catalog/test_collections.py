@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy import Connection
 
 from groundwire.catalog.collections import CollectionCounts
+from groundwire.catalog.inspection import read_backlog
 from groundwire.catalog.outbox import OutboxKind, queue_drop, queue_points
 from groundwire.catalog.query_log import QueryLogs
 from groundwire.kernel.collection import PROFILES, Collection, ProfileName
@@ -120,7 +121,11 @@ def test_tasks_come_oldest_first_in_parts_that_an_engine_does_in_time(catalog: C
         queued = queue_points(connection, OutboxKind.DELETE_POINTS, "acme", "gw-a", numbers)
         return queued + queue_points(connection, OutboxKind.MATCH_POINTS, "globex", "gw-b", [7])
 
+    catalog.clock.advance(hours=1)
     ids = catalog.database.write(queue)
+    catalog.clock.advance(seconds=90)
+    backlog = read_backlog(catalog.database)
+    assert (backlog.outbox, backlog.outbox_age_s) == (4, 90.0)
     pending = catalog.outbox.pending(10)
     assert [each.id for each in pending] == ids == sorted(ids)
     assert [len(each.numbers) for each in pending] == [5000, 5000, 1, 1]

@@ -14,6 +14,7 @@ import pytest
 from groundwire.answer.adapters.catalog_sessions import redact_purged
 from groundwire.catalog.inspection import read_backlog
 from groundwire.catalog.sessions import MessageState, NewMessage, Session, Sessions
+from groundwire.kernel.collection import Collection
 from groundwire.kernel.errors import (
     AlreadyExistsError,
     SessionExpiredError,
@@ -22,7 +23,16 @@ from groundwire.kernel.errors import (
 )
 from groundwire.kernel.session import Role, SessionState
 from tests.catalogs import open_database
-from tests.integration.catalog.drafts import NOON, TENANT, Catalog, new_session, open_catalog, receipt, request_key
+from tests.integration.catalog.drafts import (
+    NOON,
+    TENANT,
+    Catalog,
+    make_draft,
+    new_session,
+    open_catalog,
+    receipt,
+    request_key,
+)
 from tests.manual_clock import ManualClock
 
 ID = "11111111-1111-4111-8111-111111111111"
@@ -215,6 +225,22 @@ def test_a_message_that_lost_its_text_holds_none_of_the_other_documents_either(
     assert (emptied.content, emptied.answer, emptied.state) == ("", None, MessageState.REDACTED)
     assert catalog.sessions.documents(("", ""), 9) == []
     assert catalog.sessions.redact(TENANT, ["moons"]) == 0
+
+
+def test_an_answer_from_a_deleted_document_loses_its_text_while_the_document_is_being_written_anew(
+    catalog: Catalog, session: Session, docs: Collection
+) -> None:
+    catalog.put(docs, make_draft("one", document_id="doc-1"))
+    catalog.documents.delete(TENANT, "docs", "doc-1")
+    pending = catalog.begin(docs, make_draft("two", document_id="doc-1"))
+    question, answer = _exchange(catalog, 1)
+    catalog.sessions.append(TENANT, ID, "", [question, replace(answer, cited=("doc-1",))])
+    (_, emptied) = catalog.sessions.messages(TENANT, ID)
+    assert (emptied.content, emptied.state) == ("", MessageState.REDACTED)
+    catalog.documents.publish(pending)
+    question, answer = _exchange(catalog, 2)
+    catalog.sessions.append(TENANT, ID, "a1", [question, replace(answer, cited=("doc-1",))])
+    assert catalog.sessions.messages(TENANT, ID)[-1].content == "answer 2"
 
 
 def test_documents_of_messages_are_gone_through_in_pages_of_all_tenants(

@@ -17,6 +17,7 @@ from groundwire.ingest.keyed_locks import KeyedLocks
 from groundwire.ingest.parsing.parsed_document import Original
 from groundwire.ingest.writing import MAX_INDEX_MOVES
 from groundwire.kernel.budget import Budget
+from groundwire.kernel.collection import Collection
 from groundwire.kernel.errors import (
     AlreadyExistsError,
     CallCancelledError,
@@ -288,6 +289,27 @@ def test_a_write_follows_a_moving_index_a_bounded_number_of_times(
     harness.sweep()
     assert harness.points(collection) == []
     assert harness.ingest(collection, "a.txt", "Tides rise.").document.generation >= 1
+
+
+def test_a_write_is_refused_and_leaves_nothing_when_another_model_has_embedded_the_collection_meanwhile(
+    harness: Harness, collection: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use, before = harness.service.long_work.documents, harness.collection(collection).identity
+
+    def moved(pending: PendingGeneration, *_: object) -> None:
+        raise IndexMovedError(pending.collection)
+
+    def follow(left: Collection) -> Collection:
+        return replace(left, identity=replace(before, model_name="another", probe_digest="0" * 64))
+
+    monkeypatch.setattr(use.catalog.documents, "publish", moved)
+    monkeypatch.setattr(use.catalog.index_builds, "follow", follow)
+    with pytest.raises(EmbeddingMismatchError) as caught:
+        use.ingest(request_for(collection, "a.txt"), Original(11, b"Tides rise."), Budget(), lambda _: None)
+    assert caught.value.metadata == {"expected": "another", "got": before.model_name}
+    monkeypatch.undo()
+    harness.sweep()
+    assert harness.points(collection) == []
 
 
 def test_a_collection_of_another_model_is_refused(

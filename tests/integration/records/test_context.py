@@ -57,14 +57,15 @@ def test_a_turn_is_found_by_the_question_before_it(keeping: Keeping) -> None:
         keeping.put(*both)
     found = context(keeping, "names of the kitties", sections={TURN: 2}, without_documents=True)
     assert texts(found, TURN) == [*said["conv-pets"]]
-    of_turns = to_filter_message(parse_filter({"type": "turn"}))
-    options = RetrievalOptions(filter=of_turns, top_k=2, explain=True)
-    searched = keeping.client.retrieve(collection=keeping.collection, query="names of the kitties", options=options)
-    assert [hit.chunk.content for hit in searched.results] == [*said["conv-pets"]]
-    shares = [
-        node.value for stage in searched.explain_plan.stages for node in stage.figures if node.name == "turn_share"
-    ]
-    assert shares == [0.5]
+    for conditions in ({"type": "turn"}, {"type": "turn", "conversation_id": {"$ne": "conv-weather"}}):
+        of_turns = to_filter_message(parse_filter(conditions))
+        options = RetrievalOptions(filter=of_turns, top_k=2, explain=True)
+        searched = keeping.client.retrieve(collection=keeping.collection, query="names of the kitties", options=options)
+        assert [hit.chunk.content for hit in searched.results] == [*said["conv-pets"]]
+        shares = [
+            node.value for stage in searched.explain_plan.stages for node in stage.figures if node.name == "turn_share"
+        ]
+        assert shares == [0.5]
 
 
 def test_what_a_question_goes_on_from_finds_documents_and_no_records(keeping: Keeping) -> None:

@@ -117,3 +117,4 @@ def test_a_question_and_its_answer_leave_together_where_another_question_has_non
     session = with_question(session, _exchange(5)[0])
     names = [message.message_id for message in session.messages]
     assert names == ["q1", "a1", "q2", "a2", "q3", "a3", "q4", "q5"]
+    assert SessionState.PRUNING in {transition.after for transition in session.transitions}

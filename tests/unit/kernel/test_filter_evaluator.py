@@ -65,6 +65,14 @@ def test_integers_and_floats_compare_by_value() -> None:
     assert not matches(compared("x", "$eq", float(2**53)), {"x": 2**53 + 1})
 
 
+@pytest.mark.parametrize(
+    ("comparator", "holds"), [("$lt", (1, 0, 0)), ("$lte", (1, 1, 0)), ("$gt", (0, 0, 1)), ("$gte", (0, 1, 1))]
+)
+def test_orderings_differ_in_what_they_say_of_the_value_itself(comparator: str, holds: tuple[int, ...]) -> None:
+    assert tuple(matches(compared("x", comparator, 5), {"x": each}) for each in (4, 5, 6)) == holds
+    assert tuple(matches(compared("x", comparator, "b"), {"x": each}) for each in "abc") == holds
+
+
 def test_truth_values_have_no_order() -> None:
     assert not matches(compared("x", "$gte", value=True), {"x": True})
 
@@ -100,6 +108,9 @@ def test_contains_means_element_on_lists_and_substring_on_texts() -> None:
     assert matches(Containment("x", 3), {"x": (1, 3)})
     assert not matches(Containment("x", 3), {"x": 3})
     assert not matches(Containment("x", 3), {"x": "3"})
+    assert matches(Containment("x", "BC", negated=True), {"x": "abcd"})
+    assert not matches(Containment("x", "bc", negated=True), {"x": "abcd"})
+    assert not matches(Containment("x", 3, negated=True), {"x": (1, 3)})
 
 
 @pytest.mark.requirement("S1-33")
@@ -116,6 +127,7 @@ def test_contains_means_element_on_lists_and_substring_on_texts() -> None:
         ("100\\%", "100%", True),
         ("100\\%", "1000", False),
         ("a%z", "a\nz", True),
+        ("a_z", "a\nz", True),
         ("\\", "\\", True),
         ("\\\\", "\\", True),
         ("", "", True),

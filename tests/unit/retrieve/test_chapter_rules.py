@@ -1,5 +1,7 @@
 """What profiles add to fused scores: in a book, chapters share the results; small chunks follow their neighbours."""
 
+import pytest
+
 from groundwire.kernel.collection import ProfileName, SearchMode
 from groundwire.retrieve.ranking import RankingRules, rules_for, select
 
@@ -9,6 +11,13 @@ def test_chapters_share_the_results_and_the_order_stays() -> None:
     assert _selected(3, 0.3) == [0, 1, 3]
     assert _selected(3, 1.0) == [0, 3, 5]
     assert _selected(6, 1.0) == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_further_chunk_of_a_chapter_must_be_better_by_a_share_of_what_lies_between_first_and_last() -> None:
+    chapters = [("doc_1", chapter) for chapter in "AABC"]
+    chosen = select([0.9, 0.89, 0.88, 0.87], chapters, 2, 0.3, 0.0, [None] * 4)
+    assert [each.place for each in chosen] == [0, 1]
+    assert [each.penalty for each in chosen] == pytest.approx([0.0, 0.009])
 
 
 def _selected(top_k: int, spread: float) -> list[int]:

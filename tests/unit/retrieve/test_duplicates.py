@@ -54,3 +54,37 @@ def test_what_two_better_chunks_both_hold_counts_once() -> None:
     assert not eligible([*apart, chunk_facts(3, start=0, length=100)], {}, collapse=True).repeated
     nested = [chunk_facts(1, start=10, length=10), chunk_facts(2, start=0, length=85)]
     assert eligible([*nested, chunk_facts(3, start=0, length=100)], {}, collapse=True).repeated.keys() == {3}
+
+
+@pytest.mark.parametrize(("length", "repeats"), [(79, False), (80, True)])
+def test_four_fifths_of_a_chunk_make_it_a_repetition(length: int, repeats: bool) -> None:
+    chunks = [chunk_facts(1, start=0, length=length), chunk_facts(2, start=0, length=100)]
+    assert bool(eligible(chunks, {}, collapse=True).repeated) is repeats
+
+
+def test_only_what_lies_within_a_chunk_covers_it() -> None:
+    chunks = [chunk_facts(1, start=90, length=400), chunk_facts(2, start=0, length=100)]
+    assert not eligible(chunks, {}, collapse=True).repeated
+    nested = [
+        chunk_facts(1, start=10, length=10),
+        chunk_facts(2, start=0, length=60),
+        chunk_facts(3, start=50, length=25),
+        chunk_facts(4, start=0, length=100),
+    ]
+    assert not eligible(nested, {}, collapse=True).repeated
+
+
+def test_a_chunk_that_ends_where_another_begins_is_not_what_it_repeats() -> None:
+    chunks = [
+        chunk_facts(1, start=0, length=500),
+        chunk_facts(2, start=500, length=500),
+        chunk_facts(3, start=500, length=400),
+        chunk_facts(4, start=1000, length=500),
+        chunk_facts(5, start=600, length=400),
+    ]
+    assert eligible(chunks, {}, collapse=True).repeated == {3: 2, 5: 2}
+
+
+def test_chunks_whose_places_in_the_text_are_not_known_do_not_cover_one_another() -> None:
+    chunks = [chunk_facts(number, start=0, length=0) for number in (1, 2)]
+    assert list(eligible(chunks, {}, collapse=True).places) == [0, 1]

@@ -137,6 +137,11 @@ def test_the_newest_of_those_that_contradict_one_another_comes_first() -> None:
     assert older.update_bonus == 0.0
 
 
+def test_what_contradicts_a_candidate_and_is_none_itself_changes_nothing() -> None:
+    memories: list[Memory] = [(0.5, 5, 30.0), (0.7, 3, 20.0)]
+    assert ranked(memories, against={0: {7}, 1: {0, 7}}) == ranked(memories, against={1: {0}})
+
+
 def test_the_newest_of_a_chain_of_contradictions_comes_first() -> None:
     # Numbered from the newest to the oldest, which fits best.
     chain = {0: {1}, 1: {0, 2}, 2: {1}}

@@ -30,6 +30,11 @@ def test_the_judged_are_ordered_anew_on_the_scale_of_their_relevance() -> None:
     assert found == pytest.approx({2: 0.75, 1: 0.7, 3: 0.6 + 1 / 15, 4: 0.1})
 
 
+def test_one_candidate_alone_is_not_judged() -> None:
+    scores = scores_of({1: 0.8, 2: 0.4})
+    assert rerank(ByLength(), 0.5, "q", scores, ["a"], Budget()) is scores
+
+
 def test_the_order_stays_where_all_are_judged_alike() -> None:
     assert list(_reranked({1: 0.8, 2: 0.4}, ["a", "b"])) == [1, 2]
 

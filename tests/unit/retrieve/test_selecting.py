@@ -46,6 +46,12 @@ def test_results_keep_the_order_of_relevance_and_tell_when_they_were_taken() -> 
     assert sorted((each.step, each.place) for each in chosen) == [(1, 0), (2, 3), (3, 1)]
 
 
+def test_what_resembles_the_first_result_makes_way_for_the_third_too() -> None:
+    one, other = _vectors((1, 0), (0, 1))
+    chosen = _selected((0.9, 0.8, 0.79, 0.5), 3, 0.5, [one, other, one, None])
+    assert [each.place for each in chosen] == [0, 1, 3]
+
+
 def test_a_chunk_without_a_vector_resembles_nothing() -> None:
     (axis,) = _vectors((1, 0))
     chosen = _selected((0.9, 0.5, 0.49), 2, 1.0, [axis, None, axis])

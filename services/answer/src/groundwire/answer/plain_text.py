@@ -10,7 +10,7 @@ from groundwire.kernel.restructured_text import without_roles
 from groundwire.kernel.sentences import code_spans
 
 _MARKDOWN = MarkdownIt("commonmark")
-_MAY_HOLD_MARKDOWN = re.compile(r"[*_`\[<&\\!]")
+_MAY_HOLD_MARKDOWN = re.compile(r"[*_`\[<&\\]")
 # `[text][label]` and footnotes need definitions from elsewhere in the document.
 _REFERENCE_LINK = re.compile(r"\[([^\[\]]+)\]\[[^\[\]]*\]|\[\^[^\[\]]+\]")
 _LINK_OF_CODE = re.compile(r"\[([^\[\]`]*`[^\[\]`]+`[^\[\]`]*)\]\[[^\[\]]*\]")
@@ -82,7 +82,7 @@ def plain_text(text: str, markup: Markup) -> str:
             done = end
         text = ""
         for token in _MARKDOWN.parseInline(kept)[0].children or []:
-            if token.type in {"text", "code_inline", "text_special"}:
+            if token.type in {"text", "code_inline"}:
                 text += token.content
             elif token.type in {"softbreak", "hardbreak"} or token.content.startswith("<br"):
                 text += " "
