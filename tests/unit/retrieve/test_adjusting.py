@@ -2,8 +2,11 @@
 
 import pytest
 
+from groundwire.kernel.collection import ProfileName, SearchMode
+from groundwire.kernel.query_log import QueryType
 from groundwire.kernel.records import TurnPlace
-from groundwire.retrieve.ranking import Fate, RankingRules, adjust, withheld_because
+from groundwire.retrieve.queries import strategy_of
+from groundwire.retrieve.ranking import Fate, RankingRules, adjust, rules_for, withheld_because
 from tests.unit.retrieve.ranked_chunks import chunk_facts, scores_of
 
 TURNS = {1: TurnPlace("c", 1, "user"), 2: TurnPlace("c", 1, "user"), 3: TurnPlace("c", 1, "assistant")}
@@ -11,16 +14,37 @@ TURNS = {1: TurnPlace("c", 1, "user"), 2: TurnPlace("c", 1, "user"), 3: TurnPlac
 
 
 def _adjusted(
-    relevances: dict[int, float], rules: RankingRules, turns: dict[int, TurnPlace], withheld: tuple[int, ...] = ()
+    relevances: dict[int, float],
+    rules: RankingRules,
+    turns: dict[int, TurnPlace],
+    withheld: tuple[int, ...] = (),
+    window: int = 10,
 ) -> dict[int, float]:
     facts = [chunk_facts(number) for number in relevances]
-    scores = adjust(scores_of(relevances), facts, rules, 10, withheld, turns)
+    scores = adjust(scores_of(relevances), facts, rules, window, withheld, turns)
     return dict(zip(scores.numbers.tolist(), scores.relevance.tolist(), strict=True))
 
 
 def test_a_chunk_follows_its_better_neighbour_and_no_worse_one() -> None:
     found = _adjusted({1: 0.8, 2: 0.4, 3: 0.2}, RankingRules(neighbours=0.5), {})
     assert found == pytest.approx({1: 0.8, 2: 0.6, 3: 0.3})
+
+
+def test_a_chunk_follows_the_better_chunk_behind_it_as_well() -> None:
+    assert _adjusted({2: 0.8, 1: 0.4}, RankingRules(neighbours=0.5), {}) == pytest.approx({2: 0.8, 1: 0.6})
+
+
+def test_only_the_best_chunks_follow_their_neighbours() -> None:
+    found = _adjusted({1: 0.8, 9: 0.5, 2: 0.4}, RankingRules(neighbours=0.5), {}, window=2)
+    assert found == {1: 0.8, 9: 0.5, 2: 0.4}
+
+
+def test_a_type_of_query_follows_neighbours_where_the_profile_does_not() -> None:
+    strategy = strategy_of(QueryType.CONCEPTUAL, "What is an owl?")
+    assert strategy.neighbour_share > 0.0
+    assert rules_for(ProfileName.BOOK, SearchMode.VECTOR, None, strategy).neighbours == strategy.neighbour_share
+    general = rules_for(ProfileName.GENERAL, SearchMode.HYBRID, None, strategy).neighbours
+    assert general == max(strategy.neighbour_share, rules_for(ProfileName.GENERAL, SearchMode.HYBRID).neighbours)
 
 
 def test_a_chunk_that_follows_its_neighbour_gets_ahead_of_those_that_it_overtakes() -> None:
