@@ -1,5 +1,6 @@
 """Mistakes at the start of a server are one sentence each, told before anything is loaded."""
 
+import json
 import os
 import pty
 import re
@@ -17,6 +18,7 @@ from tempfile import TemporaryFile
 
 import pytest
 
+from groundwire.client import GroundwireClient
 from tests.e2e.commands import Command
 from tests.e2e.server import ServerProcess, groundwire
 
@@ -183,6 +185,20 @@ def test_a_disk_that_fills_up_during_the_start_is_one_sentence(tmp_path: Path, k
         code, said = started_and_stopped(folder / "data")  # it may need no more than this
     assert "Traceback" not in said
     assert code == 0 or (code == 1 and "full" in said.splitlines()[-1]), said
+
+
+def test_vectors_whose_catalog_is_gone_are_told(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with ServerProcess(data) as server, GroundwireClient(server.address) as client:
+        client.collection("notes").create()
+    assert "the catalog is empty" not in started_and_stopped(data)[1]
+    for file in data.glob("catalog.db*"):
+        file.unlink()
+    _, said = started_and_stopped(data)
+    (line,) = [json.loads(each) for each in said.splitlines() if "the catalog is empty" in each]
+    assert (line["level"], line["collections"]) == ("warning", 1)
+    assert line["catalog"].endswith(str(data / "catalog.db"))
+    assert line["vectors"] == str(data / "vectors")
 
 
 def test_what_a_start_waits_for_is_shown_on_a_terminal(tmp_path: Path) -> None:

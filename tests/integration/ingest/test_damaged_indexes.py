@@ -14,6 +14,7 @@ from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import CollectionNotFoundError, StoreUnavailableError
 from groundwire.kernel.vector_store import Recoverable, VectorStore
 from groundwire.vectorstores.factory import open_vector_store
+from tests.conformance.chroma_server import chroma_server
 from tests.conformance.memory_folder import memory_folder
 from tests.integration.ingest.harness import Harness
 
@@ -167,6 +168,26 @@ def test_a_write_does_not_hide_what_is_missing(library: Library) -> None:
             expected = library.numbers["shelf-0"] | set(life.harness.live_numbers("shelf-0"))
             assert len(expected) == DOCUMENTS + 1
             assert not life.lost({"shelf-0": expected})
+
+
+def test_a_server_that_lacks_collections_gets_them_from_the_catalog_and_the_way_back_is_as_free(
+    library: Library,
+) -> None:
+    pytest.importorskip("chromadb")
+    names = ["shelf-0", "shelf-1", "shelf-2"]
+    with memory_folder() as folder, chroma_server(folder / "server") as server:
+        expected = {name: library.numbers[name] for name in names}
+        with library.copy(folder / "data"):
+            pass
+        with Life(folder / "data", server.url) as life:
+            assert not life.lost(expected)
+            life.harness.ingest("shelf-0", "new.txt", "A new text.")
+            expected["shelf-0"] = set(life.harness.live_numbers("shelf-0"))
+            assert len(expected["shelf-0"]) == DOCUMENTS + 1
+            assert not life.lost(expected)
+        # Its folder still holds the indexes of before, without the new text.
+        with Life(folder / "data", "qdrant-edge:") as life:
+            assert not life.lost(expected)
 
 
 @pytest.mark.parametrize("damage", DAMAGES)

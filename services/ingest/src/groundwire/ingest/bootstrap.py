@@ -48,7 +48,7 @@ from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.errors import GroundwireError
-from groundwire.kernel.vector_store import VectorStore
+from groundwire.kernel.vector_store import Recoverable, VectorStore
 from groundwire.rpc.pagination import KEY_FILE, PageTokens, load_key
 from groundwire.rpc.server import Service
 from groundwire.rpc.workers import Workers
@@ -180,6 +180,8 @@ def build(
     parts = CallParts(Pools.beside(workers, settings.concurrent_documents), catalog, ConsistencyTokens(key))
     runs = SharedRuns()
     builder = IndexBuilder(catalog, vectors, chunk_embedder, runs, housekeeping.nudge)
+    if not isinstance(vectors, Recoverable):
+        housekeeping.add([engine.building_job(builder)])
 
     def sweep(budget: Budget) -> int:
         return housekeeping.run_now((OUTBOX, REPEATED_CHUNKS), budget)

@@ -1,6 +1,6 @@
 """Keep the vector engine in line with the catalog: tasks of the outbox, repeated chunks, stale and lost indexes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Event
@@ -10,6 +10,7 @@ import structlog
 from groundwire.catalog.catalog import Catalog
 from groundwire.catalog.outbox import OutboxItem, OutboxKind
 from groundwire.ingest.housekeeping import Job, Subject
+from groundwire.ingest.index_builds import IndexBuilder
 from groundwire.ingest.keyed_locks import KeyedLocks
 from groundwire.ingest.store_check import PointCheck
 from groundwire.ingest.writing import POINTS_PER_WRITE
@@ -49,7 +50,8 @@ class EngineUpkeep:
       start all large collections are looked at once: the process before may have ended before it rebuilt them. That
       also opens their files, so that the first search does not have to.
     * Collections that a crash, a power cut or damaged files left behind are filled again; searches of one fail with
-      StoreUnavailableError until it is whole. Engines that take care of themselves need nothing.
+      StoreUnavailableError until it is whole.
+    * Collections that a server lacks, because it is new or was emptied, are built from the catalog.
 
     `locks` holds one lock for each engine collection: whoever reads points of live chunks from the catalog to write
     them, or puts points back, holds it, so that nobody overwrites newer filter keys with older ones. `maybe_stale`
@@ -62,6 +64,7 @@ class EngineUpkeep:
     locks: KeyedLocks
     maybe_stale: dict[str, Collection] = field(default_factory=dict)
     _has_noted_large: Event = field(default_factory=Event, init=False)
+    _lacking: set[str] = field(default_factory=set, init=False)
 
     def jobs(self) -> tuple[list[Job], Job, Job]:
         """Return the short jobs, the job that rebuilds stale indexes, and the job that refills lost ones."""
@@ -185,12 +188,37 @@ class EngineUpkeep:
     def find_lost(self, budget: Budget) -> None:
         """Mark the collections that the engine has lost, before anybody searches or writes."""
         store = self.vectors
+        lacking = set(self.catalog.collections.engine_names()).difference(store.collections(budget))
         if isinstance(store, Recoverable):
-            store.distrust(set(self.catalog.collections.engine_names()).difference(store.collections(budget)))
+            store.distrust(lacking)
+        else:
+            self._lacking.update(lacking)
+
+    def building_job(self, builder: IndexBuilder) -> Job:
+        """Return the job that builds the indexes which a server lacks.
+
+        Beside the name that is missing, and not under it: other processes search this server too, and would take a
+        part for the whole.
+        """
+
+        def build(subject: Subject, budget: Budget) -> int:
+            built = 0
+            with suppress(CollectionNotFoundError):  # deleted meanwhile, or another process has built it
+                collection = self.catalog.collections.of_engine(subject.key)
+                builder.build(collection, collection.identity, budget, lambda _: None)
+                _log.info("built an index that the vector store lacked", collection=collection.name)
+                built = 1
+            self._lacking.discard(subject.key)
+            return built
+
+        return Job("missing_indexes", build, lambda: self._named(sorted(self._lacking)), timeout_s=REWRITE_S)
 
     def _unverified(self) -> list[Subject]:
+        return self._named(self.vectors.unverified()) if isinstance(self.vectors, Recoverable) else []
+
+    def _named(self, engine_names: Iterable[str]) -> list[Subject]:
         subjects = []
-        for engine_name in self.vectors.unverified() if isinstance(self.vectors, Recoverable) else ():
+        for engine_name in engine_names:
             try:
                 collection = self.catalog.collections.of_engine(engine_name)
                 subjects.append(Subject(engine_name, collection.tenant, collection.name))

@@ -4,20 +4,29 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import ExitStack
 
+import structlog
+
 from groundwire.answer.settings import parse_generator
+from groundwire.catalog.catalog import Catalog
 from groundwire.catalog.database import Database
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.catalog_urls import below
 from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.errors import UnavailableError
-from groundwire.kernel.vector_store import VectorStore
+from groundwire.kernel.vector_store import Recoverable, VectorStore
 from groundwire.rpc.in_process import InProcessStub
 from groundwire.rpc.server import Service
 from groundwire.rpc.workers import Workers
 from groundwire.standalone.parts import SEARCHING, WRITING, Parts, named, open_database
 from groundwire.standalone.readiness import Dependency
 from groundwire.standalone.server_info import server_service
-from groundwire.standalone.settings import ProcessSettings, ServiceName
+from groundwire.standalone.settings import ProcessSettings, ServerSettings, ServiceName
 
 CATALOG_FILE = "catalog.db"
+# As long as the engine may take to load its libraries on a busy machine.
+_LOOK_S = 60.0
+
+_log = structlog.get_logger(__name__)
 
 
 def build_services(
@@ -61,6 +70,7 @@ def build_services(
     if service in {ServiceName.ALL, ServiceName.INGEST}:
         from groundwire.ingest.bootstrap import build as build_ingest  # noqa: PLC0415
 
+        _warn_of_lost_catalog(server, database, vectors)
         parts.ingest = build_ingest(
             database=database,
             vectors=vectors,
@@ -102,6 +112,23 @@ def build_services(
     parts.dependencies = dependencies_of(parts.services, database, vectors, embedder, stack)
     parts.services.append(server_service(settings, parts.services, vectors, embedder))
     return parts
+
+
+def _warn_of_lost_catalog(server: ServerSettings, database: Database, vectors: VectorStore) -> None:
+    """Log that an empty catalog stands beside vectors, which without theirs are of no use to anybody.
+
+    A server of vectors is not asked: what it has may be another installation's.
+    """
+    if not isinstance(vectors, Recoverable):
+        return
+    held = vectors.collections(Budget(_LOOK_S))
+    if held and not Catalog(database).inspection.engine_collections():
+        _log.warning(
+            "the catalog is empty, but the vector store is not: is the catalog another one, or lost?",
+            catalog=below(server.data, server.catalog, CATALOG_FILE, "catalog"),
+            vectors=str(server.data / (server.vectors.partition(":")[2] or "vectors")),
+            collections=len(held),
+        )
 
 
 def dependencies_of(

@@ -208,6 +208,8 @@ def _values(entry: Sequence[str]) -> list[str]:
     except (yaml.YAMLError, ValueError, RecursionError):  # PyYAML lets the ValueError of `chr` through
         value = entry[0].partition(":")[2]
     texts = value if isinstance(value, list) else [value]
+    # Authors are often written with their e-mail addresses and the like beside the name.
+    texts = [each.get("name") if isinstance(each, dict) and isinstance(value, list) else each for each in texts]
     # What is nested deeper fits into no field: the replacement character makes it one of the ignored values.
     stripped = (each.strip() if isinstance(each, str) else REPLACEMENT for each in texts)
     return [each for each in stripped if each]
