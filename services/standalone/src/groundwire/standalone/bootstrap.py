@@ -119,10 +119,10 @@ def _warn_of_lost_catalog(server: ServerSettings, database: Database, vectors: V
 
     A server of vectors is not asked: what it has may be another installation's.
     """
-    if not isinstance(vectors, Recoverable):
+    # The engine last: it may still be loading, and a start that has a catalog need not wait for it.
+    if not isinstance(vectors, Recoverable) or Catalog(database).inspection.engine_collections():
         return
-    held = vectors.collections(Budget(_LOOK_S))
-    if held and not Catalog(database).inspection.engine_collections():
+    if held := vectors.collections(Budget(_LOOK_S)):
         _log.warning(
             "the catalog is empty, but the vector store is not: is the catalog another one, or lost?",
             catalog=below(server.data, server.catalog, CATALOG_FILE, "catalog"),
