@@ -263,6 +263,7 @@ class _Reader:
         self._is_opening = passage.span.start == 0 and passage.markup in {Markup.MARKDOWN, Markup.RST}
         if self._is_opening:
             self._heading = passage.document_name
+        # The last heading that says what its section is about; those of parts, such as "Purpose", come behind it.
         self._above, self._above_level = "", 0
         self._heading = self._with_above(self._heading, level=0)
         self._title = self._heading if self._titles else ""
