@@ -265,9 +265,9 @@ class _Reader:
             self._heading = passage.document_name
         # The last heading that says what its section is about; those of parts, such as "Purpose", come behind it.
         self._above, self._above_level = "", 0
+        self._above_span: tuple[Quoted, ...] = ()
         self._heading = self._with_above(self._heading, level=0)
         self._title = self._heading if self._titles else ""
-        self._above_span: tuple[Quoted, ...] = ()
         self._opening: int | None = None
         self._antecedent: Sentence | None = None
         self._lead_in: Sentence | None = None
@@ -376,18 +376,21 @@ class _Reader:
         """Return a heading behind the one above it where it says nothing by itself: "/srv: Purpose"."""
         if not PART_OF_SECTION.fullmatch(heading):
             return heading
-        chunk = next((each for each in self._run if each.section_heading == heading), None)
-        if chunk is not None:
-            above = [chunk.section]
-            if SAYS_WHAT_IS_ABOVE.fullmatch(heading):
-                above.append(chunk.chapter)
+        # A heading that stands there above this one, of a section and not of all the chapter.
+        is_above = level > self._above_level if level else any(each.section == self._above for each in self._run)
+        if not self._above_span or not is_above or any(each.chapter == self._above for each in self._run):
+            # What the chunks say of this heading, unless several sections have one.
+            of_it = [each for each in self._run if each.section_heading == heading]
+            above = list(dict.fromkeys(each.section for each in of_it))
+            if len(above) == 1 and SAYS_WHAT_IS_ABOVE.fullmatch(heading):
+                name = of_it[0].document_name
                 # A long title tells what a text is about, and is no name of one thing as `npm-ci` is.
-                above += [chunk.document_name] if len(words(chunk.document_name)) <= _NAME_WORDS else []
-            self._above = next((each for each in above if each and not PART_OF_SECTION.fullmatch(each)), "")
-        elif 0 < level <= self._above_level:
-            self._above = ""
-        if not self._above:
-            self._above_span = ()
+                above += [of_it[0].chapter, *([name] if len(words(name)) <= _NAME_WORDS else [])]
+            elif len(above) > 1:
+                above = []
+            named = next((each for each in above if each and not PART_OF_SECTION.fullmatch(each)), "")
+            self._above_span = self._above_span if named == self._above else ()
+            self._above = named
         return f"{self._above}: {heading}" if self._above not in {"", heading} else heading
 
     def _named(self, excerpt: Excerpt) -> Excerpt:
