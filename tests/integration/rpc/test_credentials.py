@@ -669,6 +669,14 @@ def test_a_batch_costs_as_much_as_its_items() -> None:
     assert cost_of("/grpc.health.v1.Health/Check", health_pb2.HealthCheckRequest()) == 0
 
 
+async def is_refused(stubs: Any, token: str) -> bool:
+    try:
+        await stubs.GetDocument(REQUEST, metadata=bearer(token))
+    except grpc.aio.AioRpcError:
+        return True
+    return False
+
+
 async def test_what_a_stream_sends_after_its_key_was_revoked_does_not_reach_the_service(tmp_path: Path) -> None:
     keys = tmp_path / "keys.yaml"
     token = make_key(keys, "leaver", Right.WRITE)
@@ -678,17 +686,8 @@ async def test_what_a_stream_sends_after_its_key_was_revoked_does_not_reach_the_
         await stream.write(pb.PutChunksRequest(header=pb.PutChunksHeader(collection="ok")))
         await until(lambda: len(servicer.requests) == 1)
         revoke_key(keys, key_id)
-
-        async def is_refused() -> bool:
-            try:
-                await stubs.GetDocument(REQUEST, metadata=bearer(token))
-            except grpc.aio.AioRpcError:
-                return True
-            servicer.requests.clear()
-            return False
-
+        await until(lambda: is_refused(stubs, token))
         servicer.requests.clear()
-        await until(is_refused)
         await stream.write(pb.PutChunksRequest(part=pb.PutChunksPart()))
         with suppress(asyncio.InvalidStateError):  # the refusal may be here already
             await stream.done_writing()
@@ -713,15 +712,7 @@ async def test_what_a_stream_would_be_sent_after_its_key_was_revoked_does_not_re
         stream = stubs.GetDocumentText(library_pb.GetDocumentTextRequest(), metadata=bearer(token))
         assert (await stream.read()).text == "before"
         revoke_key(keys, key_id)
-
-        async def is_refused() -> bool:
-            try:
-                await stubs.GetDocument(REQUEST, metadata=bearer(token))
-            except grpc.aio.AioRpcError:
-                return True
-            return False
-
-        await until(is_refused)
+        await until(lambda: is_refused(stubs, token))
         servicer.release.set()
         code, metadata, _ = await refusal(stream.read())
     assert (code, metadata["problem"]) == (grpc.StatusCode.UNAUTHENTICATED, "unknown")
