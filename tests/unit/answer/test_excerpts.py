@@ -666,17 +666,22 @@ def test_a_heading_that_only_says_which_part_follows_comes_behind_the_one_above_
     assert (last.heading, last.text) == ("Purpose", "Owls need beds.")
 
 
-def test_each_part_of_several_sections_comes_behind_the_heading_of_its_own() -> None:
-    first, second = consecutive_passages(
-        "## /nests\n\n### Purpose\n\nThis folder holds straw for owls.",
-        "## /dens\n\n### Purpose\n\nThis folder holds leaves for foxes.",
+@pytest.mark.parametrize("chapter", ["Animals", "/nests"])  # without a first level, the first heading is the chapter
+def test_each_part_of_several_sections_comes_behind_the_heading_of_its_own(chapter: str) -> None:
+    first, second = (
+        replace(passage, chapter=chapter, section=section, section_heading="Purpose")
+        for section, passage in zip(
+            ("/nests", "/dens"),
+            consecutive_passages(
+                "## /nests\n\n### Purpose\n\nThis folder holds straw for owls.",
+                "## /dens\n\n### Purpose\n\nThis folder holds leaves for foxes.",
+            ),
+            strict=True,
+        )
     )
-    run = [
-        replace(first, section="/nests", section_heading="Purpose"),
-        replace(second, section="/dens", section_heading="Purpose"),
-    ]
-    in_one = replace(make_passage(f"{first.content}\n\n{second.content}"), section="/nests", section_heading="Purpose")
-    for passages in (run, [in_one]):
+    whole = make_passage(f"{first.content}\n\n{second.content}", chapter=chapter)
+    in_one = replace(whole, section="/nests", section_heading="Purpose")
+    for passages in ([first, second], [in_one]):
         found = find_excerpts(passages)
         assert [each.text for each in found] == [
             "/nests: This folder holds straw for owls.",

@@ -377,8 +377,10 @@ class _Reader:
         if not PART_OF_SECTION.fullmatch(heading):
             return heading
         # A heading that stands there above this one, of a section and not of all the chapter.
-        is_above = level > self._above_level if level else any(each.section == self._above for each in self._run)
-        if not self._above_span or not is_above or any(each.chapter == self._above for each in self._run):
+        is_of_section = any(each.section == self._above for each in self._run)
+        is_of_chapter = not is_of_section and any(each.chapter == self._above for each in self._run)
+        is_above = level > self._above_level if level else is_of_section
+        if not self._above_span or not is_above or is_of_chapter:
             # What the chunks say of this heading, unless several sections have one.
             of_it = [each for each in self._run if each.section_heading == heading]
             above = list(dict.fromkeys(each.section for each in of_it))
