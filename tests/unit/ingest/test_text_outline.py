@@ -167,6 +167,52 @@ def test_numbered_titles_are_headings_as_far_as_they_count_on() -> None:
     assert text_outline(contents + body).headings[0].start == len(contents)
 
 
+def test_numbered_titles_may_be_indented_and_items_of_lists_are_none() -> None:
+    text = (
+        "  1. Owls\n\n     They hunt.\n\n    1.1. Food\n\n     They eat:\n\n"
+        "        1. Mice of the barn\n\n        2. Voles\n\n        3. Owls of others\n\n"
+        "    1.2. Sleep\n\n     By day.\n\n  2. Mice\n\n     They hide.\n"
+    )
+    headings = [(1, "1. Owls"), (2, "1.1. Food"), (2, "1.2. Sleep"), (1, "2. Mice")]
+    assert found(text) == headings
+    owls, *_ = text_outline(text).headings
+    assert text[owls.start : owls.end] == "  1. Owls"
+    # Items that stand below text further to the left number no sections.
+    assert found("Do this:\n\n  1. Wake the owls\n\n     It takes long.\n\n  2. Count them\n\n     All.\n") == []
+
+
+@pytest.mark.parametrize("space", [" ", "\u00a0"])
+def test_sections_of_chapters_and_of_appendices_are_headings(space: str) -> None:
+    text = (
+        "Chapter 1. Owls\n\nBig.\n\n1.1. owl_count - counting\n\nSlow.\n\n1.1.1. DESCRIPTION\n\nShort.\n\n"
+        "Chapter 2. Mice\n\nSmall.\n\nAppendix A. Voles\n\nFat.\n\nA.1. Field voles\n\nFatter.\n\nB.1 Owls\n\nNo.\n\n"
+        "Appendix B: End\n\nGone.\n"
+    )
+    headings = [
+        (1, "Chapter 1. Owls"),
+        (2, "1.1. owl_count - counting"),
+        (3, "1.1.1. DESCRIPTION"),
+        (1, "Chapter 2. Mice"),
+        (1, "Appendix A. Voles"),
+        (2, "A.1. Field voles"),
+        (1, "Appendix B: End"),
+    ]
+    assert found(text.replace("r 1", f"r{space}1").replace(". ", f".{space}").replace("x A", f"x{space}A")) == headings
+
+
+def test_an_answer_that_a_letter_announces_is_no_appendix() -> None:
+    text = "1. Do owls bite?\n\nA. Yes, all of them\n\n1.1 Do mice bite?\n\nNo.\n\n2. Is it day?\n\nB. No\n"
+    assert found(text) == [(1, "1. Do owls bite?"), (2, "1.1 Do mice bite?"), (1, "2. Is it day?")]
+
+
+def test_a_title_between_rules_may_have_its_mark_far_in_front() -> None:
+    text = (
+        "Contents\n--------\nA.  Owls\nB.  Mice\n\n--------------\nA.        OWLS\n--------------\n\nBig.\n\n"
+        "Food\n=====\n\nMice.\n\n--------------\nB.        MICE\n--------------\n\nSmall.\n"
+    )
+    assert found(text) == [(3, "Contents"), (1, "A. OWLS"), (2, "Food"), (1, "B. MICE")]
+
+
 def test_a_short_numbered_title_may_have_its_text_in_the_next_line() -> None:
     text = (
         "1. Budget of the society for the year that is past\nThe treasurer presented the budget.\n\n"

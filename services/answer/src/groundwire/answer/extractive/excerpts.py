@@ -258,7 +258,7 @@ class _Reader:
         self._stray_marks = self._marks_across_sentences() if passage.markup is Markup.MARKDOWN else []
         # A text without headings has its title in their place.
         has_heading = passage.markup is not Markup.NONE or passage.section_heading != passage.title
-        self._heading = passage.section_heading if has_heading else ""
+        self._heading = self._without_number(passage.section_heading) if has_heading else ""
         # What stands above the first heading is about the document.
         self._is_opening = passage.span.start == 0 and passage.markup in {Markup.MARKDOWN, Markup.RST}
         if self._is_opening:
@@ -350,9 +350,7 @@ class _Reader:
         heading = "" if is_page else ASKED.sub("", heading.strip("#= "), count=1)
         is_markdown = self.passage.markup is Markup.MARKDOWN
         self._heading = heading_text(heading) if is_markdown else plain_text(heading, self.passage.markup)
-        numbers = _HEADING_NUMBER if self.passage.markup is Markup.NONE else _SECTION_NUMBER
-        if (number := numbers.match(self._heading)) is not None:
-            self._heading = self._heading[number.end() :]
+        self._heading = self._without_number(self._heading)
         if self._title and self._heading.endswith(":"):
             # "Job summary:" has its place below the title of the job.
             self._heading = f"{self._title}: {self._heading[:-1]}"
@@ -372,22 +370,29 @@ class _Reader:
             kind, end = BlockKind.LIST_ITEM, start + len(title)
             yield Excerpt(self.passage, kind, start, end, self._heading, "", heading=self._heading)
 
+    def _without_number(self, heading: str) -> str:
+        numbers = _HEADING_NUMBER if self.passage.markup is Markup.NONE else _SECTION_NUMBER
+        number = numbers.match(heading)
+        return heading if number is None else heading[number.end() :]
+
     def _with_above(self, heading: str, *, level: int) -> str:
         """Return a heading behind the one above it where it says nothing by itself: "/srv: Purpose"."""
         if not PART_OF_SECTION.fullmatch(heading):
             return heading
         # A heading that stands there above this one, of a section and not of all the chapter.
-        is_of_section = any(each.section == self._above for each in self._run)
-        is_of_chapter = not is_of_section and any(each.chapter == self._above for each in self._run)
+        is_of_section = self._above in map(self._without_number, (each.section for each in self._run))
+        chapters = map(self._without_number, (each.chapter for each in self._run))
+        is_of_chapter = not is_of_section and self._above in chapters
         is_above = level > self._above_level if level else is_of_section
         if not self._above_span or not is_above or is_of_chapter:
             # What the chunks say of this heading, unless several sections have one.
-            of_it = [each for each in self._run if each.section_heading == heading]
-            above = list(dict.fromkeys(each.section for each in of_it))
+            of_it = [each for each in self._run if self._without_number(each.section_heading) == heading]
+            above = list(dict.fromkeys(self._without_number(each.section) for each in of_it))
             if len(above) == 1 and SAYS_WHAT_IS_ABOVE.fullmatch(heading):
                 name = of_it[0].document_name
                 # A long title tells what a text is about, and is no name of one thing as `npm-ci` is.
-                above += [of_it[0].chapter, *([name] if len(words(name)) <= _NAME_WORDS else [])]
+                of_document = name if len(words(name)) <= _NAME_WORDS else ""
+                above += [self._without_number(of_it[0].chapter), of_document]
             elif len(above) > 1:
                 above = []
             named = next((each for each in above if each and not PART_OF_SECTION.fullmatch(each)), "")
@@ -408,7 +413,8 @@ class _Reader:
             return replace(excerpt, tagline_of=self._heading)
         # "This directory holds …" opens a section on `/srv`.
         is_part = self._heading != self._above and self._above_span != ()
-        is_named = REFERENCE.fullmatch(self._heading) is not None or (excerpt.leans and is_part)
+        refers = excerpt.leans or excerpt.text.startswith("This ")
+        is_named = REFERENCE.fullmatch(self._heading) is not None or (refers and is_part)
         if not is_opening or not is_named or self._above in excerpt.text:
             return excerpt
         return replace(excerpt, text=f"{self._above}: {excerpt.text}", header=self._above_span)
@@ -618,10 +624,10 @@ class _Reader:
             text = self._plain(each.start, each.end)
             if not _is_statement(text):
                 continue
-            if term is None or each is entry[0]:
+            label = "" if term is None else self._plain(*term.span("term"))
+            if term is None or each is entry[0] or text.startswith(label):
                 yield Excerpt(self.passage, kind, each.start, each.end, text, about, leans=_leans(text))
                 continue
-            label = self._plain(*term.span("term"))
             header = ((self.passage, *term.span("term")),)
             shown = f"{label}: {text}"
             yield Excerpt(self.passage, kind, each.start, each.end, shown, f"{about} {label}", header=header)
@@ -736,7 +742,8 @@ class _Reader:
 
     def _is_cut_off(self, item: Sentence) -> bool:
         """Tell whether the chunk's border cuts the sentence in two."""
-        at_front = not self._content[: item.start].strip() and self._content[item.start].islower()
+        first = self._content[item.start]
+        at_front = not self._content[: item.start].strip() and (first.islower() or first in ",;)")
         if at_front or self._content[item.end :].strip():
             return at_front
         said = self._source(item)

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from groundwire.answer.evidence import Closest, Passage, Source, Statement
-from groundwire.answer.extractive.cues import sets_off
+from groundwire.answer.extractive.cues import LABEL, sets_off
 from groundwire.answer.extractive.excerpt import Excerpt
 from groundwire.answer.extractive.excerpts import find_excerpts
 from groundwire.answer.extractive.scoring import (
@@ -148,16 +148,21 @@ def _statements(chosen: Sequence[tuple[Excerpt, Sequence[tuple[Excerpt, float]]]
     """Return a statement for each excerpt, with the excerpts that it is cited from and their support.
 
     Sentences follow each other on one line, all else begins a new one. A row is cited with the header of its table, a
-    sentence that goes on in the next chunk with that. What has the name of its section in front has it once.
+    sentence that goes on in the next chunk with that. What has the name of its section in front has it once, and so do
+    the sentences of an item that explains a term.
     """
     statements: list[Statement] = []
     previous: Excerpt | None = None
     for excerpt, evidence in chosen:
         sources: list[Source] = []
-        name = f"{excerpt.heading}: "
+        is_item = excerpt.kind is BlockKind.LIST_ITEM
+        label = LABEL.match(excerpt.text) if is_item else None
+        name = label[0] if label else f"{excerpt.heading}: "
         goes_on = (
             previous is not None
-            and previous.header == excerpt.header != ()
+            and excerpt.header != ()
+            # The first sentence of an item begins with its term.
+            and (previous.header == excerpt.header or excerpt.header[0][:2] == (previous.passage, previous.start))
             and previous.text.startswith(name)
             and excerpt.text.startswith(name)
         )
@@ -166,9 +171,9 @@ def _statements(chosen: Sequence[tuple[Excerpt, Sequence[tuple[Excerpt, float]]]
             sources += (replace(_source(*part, support), goes_on=True) for part in each.rest)
             if each is excerpt and not (excerpt.is_whole or goes_on):
                 sources += (_source(*part, support) for part in excerpt.header)
-        is_inline = excerpt.kind is BlockKind.PROSE and (previous is None or previous.kind is BlockKind.PROSE)
+        is_prose = excerpt.kind is BlockKind.PROSE and (previous is None or previous.kind is BlockKind.PROSE)
         text = excerpt.text.removeprefix(name) if goes_on else excerpt.text
-        statements.append(Statement(text, tuple(sources), " " if is_inline else "\n"))
+        statements.append(Statement(text, tuple(sources), " " if is_prose or (is_item and goes_on) else "\n"))
         previous = excerpt
     return statements
 

@@ -11,7 +11,7 @@ from groundwire.answer.plain_text import GAP, ends_sentence
 from groundwire.kernel.markdown import read_markdown
 from groundwire.kernel.restructured_text import read_rst
 from groundwire.kernel.sentences import QUESTION_MARKS, BlockKind, Sentence, split_sentences
-from groundwire.kernel.words import words
+from groundwire.kernel.words import content_stems, words
 
 FIELD = re.compile(
     r"^:?[A-Z][\w-]{1,30}(?: [a-z][\w-]{1,20}){0,2}:[ \t]++\S[^\r\n]*+(?:\r?\n[ \t]++[^\s:][^\r\n]*+)*+", re.MULTILINE
@@ -34,9 +34,32 @@ _WIKI_HEADING = re.compile(r"^ ?=[ =]++(?P<title>[^ =\n][^=\n]*+)=[ =]*+$", re.M
 _TAGLINE = re.compile(r"#++[ \t]++(?P<text>[^#\n][^\n]*\.)")
 _LINE = re.compile(r"[^\n]+")
 _FIRST_LINE = re.compile(r"(?:\A|(?<=\n\n)|(?<=\n\r\n))[^\r\n]{3,}")
+# "6.3.1. Description", alone in its paragraph.
+_NUMBERED_TITLE = re.compile(r"\s*\d{1,2}(?:\.\d{1,2}){1,5}\.?\s+[^\W\d_][^\n]{0,78}(?<![.,;:!?])\s*")
+_BLANK_LINE = re.compile(r"(?:\r?\n[ \t]*)?(?:\r?\n|\Z)")
 # In a table of contents or an index, dots lead to the number of a page: "4.11 Upstream location . . . . . 28".
 _LEADERS = re.compile(r"(?: \.){4}|\.{5}")
 _TO_A_PAGE = re.compile(r"[ .](?:\d{1,3}|[ivxlc]{1,6})$")
+# The foot of a page or the head of the next one, as in texts of the IETF; one of them has the number of the page.
+_HEAD_OR_FOOT = re.compile(r"\A\s*+[^\s|][^\n]{0,80}?[ ]{6}[^\n]{0,80}\s*+")
+_PAGE_NUMBER = re.compile(r"(?:\b[Pp]age |[ ]{6})\d{1,4}\]?\s*\Z")
+_LEAST_BETWEEN_PAGES = 3
+_LINE_END = re.compile(r"[\r\n\f]")
+# The term of a definition: some words above text that is indented further, maybe with a blank line between.
+_TERM = re.compile(
+    # Neither a numbered title, nor one in capitals, nor columns of a table.
+    r"(?P<before>(?:\A|(?<=\n\n))(?P<indent>[ \t]*+)(?![ \d]+[.)]|[A-Z][.)] |[A-Z][A-Z ]{3,}+\n)"
+    r"(?P<term>[\w'\"`(\[<$/-](?:[^\s]| (?! )){0,60}+)(?<![.,;:?!]))[ \t]*+\n(?:[ \t]*+\n)?"
+    r"(?=(?P=indent)[ \t]++(?P<told>[^\W\d_][^\n]*+)(?:\n(?P=indent)[ \t]++\S[^\n]*+)*+(?<=[.!?])"
+    r"(?:\n[ \t]*+\n|\n?\Z))"
+)
+_OPENING_WORDS = 2
+_VISIBLE = re.compile(r"[^\r\n]")
+# "1. Introduction" and "1.1. Purpose", line below line.
+_CONTENTS = re.compile(
+    r"(?:^[ \t]*+\d{1,2}(?:\.\d{1,2}){0,5}+\.?[ \t\xa0]+[^\W\d][^\n]*[^\s.;:,][ \t]*+(?:\n|\Z)){4,}+", re.MULTILINE
+)
+_SUBSECTION = re.compile(r"^[ \t]*+\d+\.\d", re.MULTILINE)
 _LEAST_ROWS, _LEAST_GAPS = 2, 2
 ASKED = re.compile(r"(?:Q|Question|Frage)\s?\d{0,3}[.:)]\s+")
 """What stands before a question in a list of questions: "Q: May I?", with "A: You may." below it."""
@@ -54,19 +77,27 @@ def read_items(passage: Passage, titles: Collection[tuple[str, ...]]) -> tuple[s
         return content, _with_questions(content, items)
     if passage.markup is Markup.MARKDOWN:
         content = read_markdown(content)
-    if passage.markup is Markup.NONE:
-        content = _LINE.sub(_without_entry_of_contents, content)
+    is_plain = passage.markup is Markup.NONE
+    if is_plain:
+        content = _without_page_breaks(_LINE.sub(_without_entry_of_contents, content))
+        content = _CONTENTS.sub(_without_contents, content)
+    # Definitions are no fields of the head of a document.
+    unlabelled = content
+    if is_plain:
+        content = _TERM.sub(lambda term: _with_colon(term, titles), content)
 
     def with_title_marked(line: re.Match[str]) -> str:
         """Return the first line of a paragraph with the mark of a heading, as long as before, if it is a title."""
-        return f"# {line[0][2:]}" if is_title(line[0], titles) else line[0]
+        is_alone = _BLANK_LINE.match(content, line.end()) is not None
+        is_numbered = is_plain and is_alone and _NUMBERED_TITLE.fullmatch(line[0]) is not None
+        return f"# {line[0][2:]}" if is_numbered or is_title(line[0], titles) else line[0]
 
     marked = _FIRST_LINE.sub(with_title_marked, _WIKI_HEADING.sub(_as_markdown, content))
-    if passage.markup is Markup.NONE:
+    if is_plain:
         marked = _with_bars(marked)
-    items = _with_fields(content, split_sentences(marked, passage.content))
+    items = _with_fields(unlabelled, split_sentences(marked, passage.content))
     items = _with_taglines(content, items)
-    if passage.markup is Markup.NONE:
+    if is_plain:
         items = [
             replace(each, kind=BlockKind.HEADING)
             if each.begins_block and is_title(content[each.start : each.end], titles)
@@ -128,6 +159,40 @@ def _as_markdown(heading: re.Match[str]) -> str:
 def _without_entry_of_contents(line: re.Match[str]) -> str:
     is_entry = _LEADERS.search(line[0]) is not None and _TO_A_PAGE.search(line[0].rstrip()) is not None
     return " " * len(line[0]) if is_entry else line[0]
+
+
+def _with_colon(term: re.Match[str], titles: Collection[tuple[str, ...]]) -> str:
+    """Return a term with a colon behind it, as long as before, unless it is a title or its definition has it again."""
+    opening = " ".join(words(term["told"])[:_OPENING_WORDS])
+    is_repeated = not set(content_stems(term["term"])).isdisjoint(content_stems(opening))
+    is_heading = is_repeated or is_title(term["before"], titles)
+    return term[0] if is_heading else f"{term['before']}:".ljust(len(term[0]))
+
+
+def _without_contents(lines: re.Match[str]) -> str:
+    return _VISIBLE.sub(" ", lines[0]) if _SUBSECTION.search(lines[0]) else lines[0]
+
+
+def _without_page_breaks(text: str) -> str:
+    """Return a text with spaces for the feet and heads of its pages, and for the line ends within a sentence there."""
+    lines = text.splitlines(keepends=True)
+    told = [place for place, line in enumerate(lines) if line.strip()]
+    for before, foot, head, after in zip(told, told[1:], told[2:], told[3:], strict=False):
+        is_apart = head - foot >= _LEAST_BETWEEN_PAGES or "\f" in "".join(lines[foot + 1 : head + 1])
+        both = (lines[foot], lines[head])
+        if (
+            is_apart
+            and before + 1 < foot
+            and head + 1 < after
+            and all(map(_HEAD_OR_FOOT.fullmatch, both))
+            and any(map(_PAGE_NUMBER.search, both))
+        ):
+            lines[foot], lines[head] = (_VISIBLE.sub(" ", line) for line in both)
+            if lines[after].lstrip()[0].islower() and not ends_sentence(lines[before].rstrip()):
+                between = "".join(lines[before:after])
+                lines[before] = _LINE_END.sub(" ", between[:-1]) + "\n"
+                lines[before + 1 : after] = [""] * (after - before - 1)
+    return "".join(lines)
 
 
 def _along_lines(content: str, items: Sequence[Sentence]) -> list[Sentence]:

@@ -15,6 +15,7 @@ from groundwire.answer.extractive.cues import (
     INTRODUCED_AS_TERM,
     KINDS,
     LABEL,
+    PART_OF_SECTION,
     REFERENCE,
     SAYS_WHAT_IS_ABOVE,
     definition_match,
@@ -332,6 +333,8 @@ def _is_empty(question: Question, excerpt: Excerpt) -> bool:
 def _is_below_name(question: Question, excerpt: Excerpt) -> bool:
     """Tell whether an excerpt opens a section named after the subject with what that is: below "# Mpmath", "A …"."""
     part = _OF_ABOVE.fullmatch(excerpt.heading)
+    if part is None and PART_OF_SECTION.fullmatch(excerpt.heading.rpartition(": ")[2]):
+        return False  # below "pam_deny: Options" stands what options it has
     named = part["named"] if part else excerpt.heading
     label = LABEL.match(named)  # "/srv: Data for services"
     subject = set(question.subject)

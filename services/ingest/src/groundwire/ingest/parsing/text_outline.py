@@ -26,16 +26,23 @@ _LINES_WITH_TITLE, _MAX_TITLE_CHARS = 2, 80
 _RULE = re.compile(r"([=\-~^*#+\"'`:._])\1{2,}")
 _SHORTER = 3
 """An underline may be this many characters shorter than its title, and no more, so that it is no row of a table."""
+# Titles written by DocBook have spaces that do not break.
+_NUMBER = (
+    r"[ \t]*+(?:(?:Chapter|CHAPTER|Section|SECTION)[ \xa0](?=\d)|(?:Appendix|APPENDIX)[ \xa0](?=[A-Z]\b))?"
+    r"(?P<number>(?:\d{1,2}|[A-Z](?=\.\d)|(?<=(?:Appendix|APPENDIX)[ \xa0])[A-Z])(?P<part>\.\d{1,2}){0,5})"
+    r"[.):]?[ \t\xa0]{1,8}[\"'\u201c(]?"
+)
 _NUMBERED = re.compile(
-    r"(?P<number>\d{1,2}(?:\.\d{1,2}){0,5})[.)]?[ \t]{1,8}"
-    r"(?!(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*[ .]+\d)"
-    r"[\"'\u201c(]?[A-Z][^\n]{0,78}(?<![.,;:!])"
+    rf"{_NUMBER}(?!(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*[ .]+\d)"
+    r"(?(part)[^\W\d_]|[A-Z])[^\n]{0,78}(?<![.,;:!])"
 )
-_NUMBERED_QUESTION = re.compile(
-    r"(?P<number>\d{1,2}(?:\.\d{1,2}){0,5})[.)]?[ \t]{1,8}[\"'\u201c(]?[A-Z].{0,200}\?", re.DOTALL
-)
+_CONTENTS = re.compile(r"(?:table of )?contents", re.IGNORECASE)
+_NUMBERED_QUESTION = re.compile(rf"{_NUMBER}[A-Z].{{0,200}}\?", re.DOTALL)
+_APPENDIX = 100
+"""Appendix A counts as section 101."""
 _MOST_QUESTION_LINES = 3
 _SHORT_TITLE = 50
+_MARK_OF_SECTION = re.compile(r"[A-Z\d]{1,2}[.)]\s+")
 # A longer line, or one that begins otherwise, is the rest of an item of a list.
 _TEXT = re.compile(r"[ \t]*[A-Z\"'\u201c(](?!\d)[^\n]{20}")
 _MOST_SKIPPED = 3
@@ -46,12 +53,12 @@ _MAX_LEVEL = 6
 def text_outline(text: str) -> TextOutline:
     """Return the headings of a plain text, by the first of these forms that it has several of.
 
-    Titles above a rule of one character repeated; chapters of a book, such as `CHAPTER IV`; numbered titles between
-    blank lines, which count on from 1; and titles in capitals above indented text, as manual pages have them. One alone
-    may be anything, so there are none or several.
+    Titles above a rule of one character repeated; numbered titles between blank lines, which count on from 1, of
+    sections with subsections; chapters of a book, such as `CHAPTER IV`; other numbered titles; and titles in capitals
+    above indented text, as manual pages have them. One alone may be anything, so there are none or several.
     """
     paragraphs = _paragraphs(text)
-    for find in (_underlined, _chapters, _numbered, _capitals):
+    for find in (_underlined, _nested, _chapters, _numbered, _capitals):
         headings = find(text, paragraphs)
         if len(headings) > 1:
             return TextOutline(tuple(headings))
@@ -75,9 +82,11 @@ def _heading(level: int, said: str, start: int, end: int) -> Heading:
 
 
 def _underlined(text: str, paragraphs: Sequence[list[_Line]]) -> list[Heading]:
-    """Return the titles above a rule, maybe below one as well; the levels are the order in which rules first appear."""
-    headings = []
-    levels: dict[tuple[str, bool], int] = {}
+    """Return the titles above a rule, maybe below one as well.
+
+    The levels are the order in which rules first appear, except above a table of contents.
+    """
+    found = []
     for lines in paragraphs:
         rules = [_RULE.fullmatch(text[slice(*line)].strip()) for line in lines[:3]]
         title = 1 if rules and rules[0] else 0
@@ -86,11 +95,12 @@ def _underlined(text: str, paragraphs: Sequence[list[_Line]]) -> list[Heading]:
         if below is None or (above and above[1] != below[1]):
             continue
         said = text[slice(*lines[title])].strip()
-        is_row = "   " in said  # the header of a table
+        is_row = "   " in _MARK_OF_SECTION.sub("", said, count=1)  # the header of a table
         if len(said) - _SHORTER <= len(below[0]) and any(map(str.isalnum, said)) and not is_row:
-            level = levels.setdefault((below[1], above is not None), len(levels) + 1)
-            headings.append(_heading(level, said, lines[0][0], lines[title + 1][1]))
-    return headings
+            found.append(((above is None, below[1]), said, lines[0][0], lines[title + 1][1]))
+    in_order = sorted(found, key=lambda title: _CONTENTS.fullmatch(title[1]) is not None)
+    styles = list(dict.fromkeys(style for style, *_ in in_order))
+    return [_heading(styles.index(style) + 1, said, start, end) for style, said, start, end in found]
 
 
 def _chapters(text: str, paragraphs: Sequence[list[_Line]]) -> list[Heading]:
@@ -124,18 +134,29 @@ def _chapters(text: str, paragraphs: Sequence[list[_Line]]) -> list[Heading]:
     return headings
 
 
+def _nested(text: str, paragraphs: Sequence[list[_Line]]) -> list[Heading]:
+    """Return the numbered titles of a text with subsections, which a book may have below its chapters."""
+    headings = _numbered(text, paragraphs)
+    levels = {heading.level for heading in headings}
+    return headings if 1 in levels and len(levels) > 1 else []
+
+
 def _numbered(text: str, paragraphs: Sequence[list[_Line]]) -> list[Heading]:
     """Return the numbered titles behind blank lines, such as `2.1 Limits`, as far as each counts on from the last one.
 
     A short one may have its text in the next line, a question may take several. What a table of contents names has
-    neither text nor sections below and is left out.
+    neither text nor sections below and is left out, and so are items of lists, which are indented further than titles.
     """
     found = [title for lines in paragraphs if lines and (title := _numbered_title(text, lines)) is not None]
+    margin = min((_indent(text, *line) for lines in paragraphs for line in lines), default=0)
+    indents: dict[int, int] = {1: margin}
+    for number, start, end in found:
+        indents[len(number)] = min(_indent(text, start, end), indents.get(len(number), end))
     with_text: list[tuple[tuple[int, ...], int, int]] = []
     below = len(text)
     for number, start, end in reversed(found):
         is_above = bool(with_text) and with_text[-1][1] == below and with_text[-1][0][: len(number)] == number
-        if is_above or text[end:below].strip():
+        if (is_above or text[end:below].strip()) and _indent(text, start, end) == indents[len(number)]:
             with_text.append((number, start, end))
         below = start
     headings: list[Heading] = []
@@ -147,22 +168,34 @@ def _numbered(text: str, paragraphs: Sequence[list[_Line]]) -> list[Heading]:
     return headings
 
 
+def _indent(text: str, start: int, end: int) -> int:
+    return end - start - len(text[start:end].lstrip())
+
+
 def _numbered_title(text: str, lines: Sequence[_Line]) -> tuple[tuple[int, ...], int, int] | None:
     """Return the number and range of the title that a paragraph begins with or, if it is a question, consists of."""
     (start, end), last = lines[0], lines[-1][1]
     title = _NUMBERED.fullmatch(text, start, end)
-    if title is not None and len(lines) > 1 and not (len(title[0]) <= _SHORT_TITLE and _TEXT.match(text, *lines[1])):
+    if (
+        title is not None
+        and len(lines) > 1
+        and not (len(title[0].lstrip()) <= _SHORT_TITLE and _TEXT.match(text, *lines[1]))
+    ):
         title = None
     if title is None and len(lines) <= _MOST_QUESTION_LINES:
         end = last
         title = _NUMBERED_QUESTION.fullmatch(text, start, end)
-    return None if title is None else (tuple(map(int, title["number"].split("."))), start, end)
+    if title is None:
+        return None
+    first, *parts = title["number"].split(".")
+    chapter = int(first) if first.isdecimal() else _APPENDIX + 1 + ord(first) - ord("A")
+    return (chapter, *map(int, parts)), start, end
 
 
 def _counts_on(number: tuple[int, ...], last: tuple[int, ...]) -> bool:
     """Tell whether a section may follow another: 2.1 or 3 follows 2, and 4 if the title of 3 was not recognized."""
-    if not last:
-        return max(number) <= 1
+    if not last or number[0] > _APPENDIX > last[0]:
+        return max(part % _APPENDIX for part in number) <= 1
     if number[:-1] == last:
         return number[-1] <= 1
     depth = len(number) - 1
