@@ -975,3 +975,12 @@ def test_a_footnote_of_a_pdf_is_not_quoted() -> None:
         "12 owls were counted.",
     ]
     assert len(excerpts_of(content, Markup.MARKDOWN)) == 3
+
+
+@pytest.mark.parametrize("lead_in", ["The following owls are known in the barn.", "The owls are named as follows."])
+def test_a_sentence_that_speaks_of_what_follows_introduces_the_list_below_it(lead_in: str) -> None:
+    (*_, whole) = excerpts_of(f"{lead_in}\n\n- barn owls\n- eagle owls\n")
+    assert whole.is_whole
+    assert whole.text == f"{lead_in}\n- barn owls\n- eagle owls"
+    # Without a list below it, it says nothing.
+    assert lead_in not in texts_of(f"{lead_in}\n\nOwls hunt mice at night.\n")

@@ -192,6 +192,14 @@ def test_raised_numbers_stay_apart_and_links_of_headings_to_themselves_are_no_te
     assert (found.text, found.outline.headings[0].text) == ("## Areas\n\n10³ m⁻².¹² 1st1a1x", "Areas")
 
 
+@pytest.mark.parametrize(
+    "name", ['class="footnote-reference brackets"', 'class="footnote-ref" role="doc-noteref"', 'epub:type="noteref"']
+)
+def test_numbers_of_notes_stand_in_brackets_close_to_their_word(name: str) -> None:
+    html = f'<p>An owl. <a {name} href="#n"><sup>12</sup></a> It hunts <a {name}>3</a>, <a {name}>see</a> <a>4</a>'
+    assert text_of(html) == "An owl.[12] It hunts[3], see 4"
+
+
 def test_preformatted_text_keeps_its_lines_as_one_block() -> None:
     found = read_html(b"<p>Do:<pre>\n  a\n\n  b &lt; c\n</pre><p>Done<br>now", "content")
     assert found.text == "Do:\n\n```\n  a\n\n  b < c\n```\n\nDone\nnow"

@@ -78,6 +78,8 @@ _ONLY_INTRODUCES = re.compile(
     r"|was|were|by|with|of|as|for|to|in|on|either|use|run|type|enter|steps?|examples?|commands?|output|error|code|contents?|ways?|things?)\W*$",
     re.IGNORECASE,
 )
+# Above a list, also where it ends with a full stop: "The following levels are recognized."
+_FOLLOWING = re.compile(r"\b(?:the following|as follows)\b", re.IGNORECASE)
 _SAYS_WHAT = re.compile(r"(?:description|purpose|summary|synopsis):", re.IGNORECASE)
 _PAIR = 2
 _OF_WRITERS = re.compile(r"(?:author|creator|writer|by|editor)s?:", re.IGNORECASE)
@@ -458,7 +460,9 @@ class _Reader:
             yield from fields
             return
         before = self._antecedent
-        if text.endswith(":") or self._before_code(index + 1) is item:
+        next_kind = self.items[index + 1].kind if index + 1 < len(self.items) else None
+        is_above_list = next_kind is BlockKind.LIST_ITEM and _FOLLOWING.search(text) is not None
+        if text.endswith(":") or is_above_list or self._before_code(index + 1) is item:
             self._lead_in = item
             if len(words(text)) < _SPEAKING_WORDS or _ONLY_INTRODUCES.search(text) or self._content[end - 1] != ":":
                 return
@@ -624,10 +628,10 @@ class _Reader:
             text = self._plain(each.start, each.end)
             if not _is_statement(text):
                 continue
-            label = "" if term is None else self._plain(*term.span("term"))
-            if term is None or each is entry[0] or text.startswith(label):
+            if term is None or each is entry[0]:
                 yield Excerpt(self.passage, kind, each.start, each.end, text, about, leans=_leans(text))
                 continue
+            label = self._plain(*term.span("term"))
             header = ((self.passage, *term.span("term")),)
             shown = f"{label}: {text}"
             yield Excerpt(self.passage, kind, each.start, each.end, shown, f"{about} {label}", header=header)

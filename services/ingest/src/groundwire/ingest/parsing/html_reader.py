@@ -67,6 +67,9 @@ _NAVIGATION = frozenset(_NAVIGATION_NAMES.split())
 # Classes of boxes within a section; their titles begin no section of their own.
 _BOX_NAMES = "admonition attention caution danger example hint important note tip warning"
 _BOXES = frozenset(_BOX_NAMES.split())
+# What docutils, pandoc and books call links to notes.
+_NOTE_REFERENCES = frozenset({"footnote-reference", "footnote-ref", "doc-noteref", "noteref"})
+_NOTE_NUMBER = re.compile(r"\d{1,3}")
 # What links of headings to themselves show; fonts of icons have theirs where Unicode has no characters.
 _ANCHOR = re.compile("[\u00b6#\U0001f517]|[\ue000-\uf8ff]+")
 # Stands for `<br>` until the white space around it is gone; no text has it, because the parser leaves it out.
@@ -257,6 +260,11 @@ class HtmlText:
         if tag == "sup" and (raised := raised_number(_only_text(node).strip())) is not None:
             self._inline.append(raised)
             return False
+        if (note := _note(node)) and not self._pre:
+            # Close to the word that it belongs to, as in print.
+            self._inline[-1:] = [text.rstrip() for text in self._inline[-1:]]
+            self._inline.append(f"[{note}]")
+            return False
         if tag == "br":
             self._inline.append("\n" if self._pre else _BREAK)
         elif self._cell_depth:
@@ -409,6 +417,16 @@ def _is_noise(node: Any) -> bool:
 
 def _is_box(node: Any) -> bool:
     return node.tag in _BLOCKS and not _BOXES.isdisjoint((node.attributes.get("class") or "").casefold().split())
+
+
+def _note(node: Any) -> str:
+    """Return the number of the note that a link refers to, empty for all else."""
+    if node.tag != "a":
+        return ""
+    said = node.attributes
+    names = f"{said.get('class')} {said.get('role')} {said.get('epub:type')}".split()
+    number = node.text(strip=True)
+    return number if not _NOTE_REFERENCES.isdisjoint(names) and _NOTE_NUMBER.fullmatch(number) else ""
 
 
 def _ordinal(node: Any, name: str, default: int) -> int:
