@@ -107,7 +107,7 @@ def test_the_sentences_of_an_item_have_its_term_once() -> None:
     told = "It is best to count the owls at night, because they are at home by day and asleep then. " * 6
     content = f"- Count: Says how many owls there are. {told}Count them twice.\n"
     first, second, *_, last = excerpts_of(content)
-    assert (first.text, last.text) == ("Count: Says how many owls there are.", "Count them twice.")
+    assert (first.text, last.text) == ("Count: Says how many owls there are.", "Count: Count them twice.")
     assert second.text.startswith("Count: It is best")
     one, other = _statements([(each, [(each, 1.0)]) for each in (first, second)])
     assert (other.separator, other.text.startswith("It is best")) == (" ", True)

@@ -28,6 +28,13 @@ def test_a_short_record_is_quoted_whole_as_a_row_of_a_table() -> None:
     ]
 
 
+def test_a_record_of_one_field_keeps_its_colon() -> None:
+    assert _texts("Bird: Barn owl of the north\n\nBird: Eagle owl") == [
+        "Bird: Barn owl of the north",
+        "Bird: Eagle owl",
+    ]
+
+
 def test_of_a_long_record_its_sentences_and_short_fields_are_quoted() -> None:
     content = f"Bird: Barn owl\nHabits: {LONG.strip()}\nNests: 14"
     first, second, *_, last = find_excerpts([make_passage(content, markup=Markup.RECORDS)])
@@ -53,7 +60,7 @@ def test_six_words_of_a_long_record_are_a_field_and_seven_are_sentences_of_three
 
 def test_a_record_is_quoted_whole_from_three_words_to_the_length_of_a_sentence() -> None:
     assert _texts("Bird: Owl") == []
-    assert _texts("Bird: Barn owl") == ["Bird Barn owl"]
+    assert _texts("Bird: Barn owl") == ["Bird: Barn owl"]
     longest = "x" * (700 - len("Bird Barn owl: "))
     assert _texts(f"Bird: Barn owl\nCode: {longest}") == [f"Bird Barn owl: {longest}"]
     assert _texts(f"Bird: Barn owl\nCode: {longest}x") == [f"Barn owl: Code: {longest}x"]

@@ -154,3 +154,15 @@ def test_a_table_of_fields_below_a_heading_describes_what_that_names() -> None:
     assert excerpts_of(f"Owls are these ones:\n\n{headed[9:]}")[-1].about.endswith("Owls are these ones:")
     assert whole.about == "Owls"
     assert texts_of("| Owls: | birds of the night |\n| Foxes: | beasts of the day |")[0] == "Owls: birds of the night"
+
+
+def test_the_only_row_of_a_table_describes_what_the_name_above_it_is() -> None:
+    table = "| type | default | legacy |\n|---|---|---|\n| integer | 8k owls | none |\n"
+    (row,) = excerpts_of(f"## maxSize\n\n{table}")
+    assert row.text == "maxSize: type: integer; default: 8k owls; legacy: none"
+    assert [f"## maxSize\n\n{table}"[start:end] for _, start, end in row.header] == [
+        "| type | default | legacy |",
+        "## maxSize",
+    ]
+    for other in (f"## Sizes of owls\n\n{table}", table, f"## maxSize\n\n{table}| word | two owls | none |\n"):
+        assert excerpts_of(other)[0].text == "type integer: default: 8k owls; legacy: none"

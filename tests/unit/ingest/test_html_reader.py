@@ -146,7 +146,15 @@ def test_tables_that_lay_out_a_page_are_none() -> None:
 
 
 @pytest.mark.parametrize(
-    "attribute", ['class="big navfooter"', 'class="toc"', 'class="genindextable"', 'role="navigation"']
+    "attribute",
+    [
+        'class="big navfooter"',
+        'class="toc"',
+        'class="nav_table"',
+        'class="nav-panel"',
+        'class="genindextable"',
+        'role="navigation"',
+    ],
 )
 def test_links_to_other_pages_are_no_text(attribute: str) -> None:
     page = f"<div {attribute}><ul><li><a href=a>Prev</a><li>Home</ul></div><p class=navy>Tides rise.</p>"

@@ -689,10 +689,14 @@ class _Reader:
             columns = len(row_cells(self._content[slice(*lines[0])], self.passage.markup))
             header, names = self._header_above(columns)
         about = f"{self._heading} {' '.join(names)}"
+        rows = [line for line in (lines[1:] if own else lines) if not self._is_rule(line)]
+        # One row alone describes what the heading names: "maxSize: type: integer; default: 8k".
+        of = [self._heading] if own and len(rows) == 1 and self._above_span and " " not in self._heading else []
+        header += self._above_span if of else ()
         first_column = []
-        for start, end in lines[1:] if own else lines:
+        for start, end in rows:
             cells = row_cells(self._content[start:end], self.passage.markup)
-            if self._is_rule((start, end)) or not any(cells):
+            if not any(cells):
                 continue
             # "Move: Move" says nothing, nor does "Default: See usage for details".
             is_empty = len(cells) > 1 and set(filter(None, cells)) == {cells[0]}
@@ -704,7 +708,7 @@ class _Reader:
             if named:
                 yield self._field_in_row(start, end, cells)
                 continue
-            text = row_text(names, cells)
+            text = row_text(["", *names], [*of, *cells]) if of else row_text(names, cells)
             if len(words(text)) >= MIN_WORDS and len(text) <= MAX_CHARS and not _LIKE_A_MARKER.search(text):
                 yield Excerpt(self.passage, BlockKind.TABLE, start, end, text, about, header=header)
         if own and names[0] and len(first_column) > 1:

@@ -26,7 +26,8 @@ def record_excerpts(passage: Passage, start: int, end: int) -> Iterator[Excerpt]
         if not fields:
             continue  # the rest of a value that begins before the passage
         cells = [plain_text(field["value"], passage.markup) for field in fields]
-        row = row_text([field["name"] for field in fields], cells)
+        names = [field["name"] for field in fields]
+        row = row_text(names, cells) if len(fields) > 1 else f"{names[0]}: {cells[0]}"
         asked = next((cell for cell in cells if cell.endswith(QUESTION_MARKS)), "")
         if asked or len(row) > MAX_CHARS:
             yield from _parts(passage, fields, asked or cells[0])

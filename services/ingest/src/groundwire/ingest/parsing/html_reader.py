@@ -58,10 +58,10 @@ _ORDINAL = re.compile(r"[0-9]{1,6}")
 # Cells that span a hundred rows and columns would fill a hundred rows of ten thousand cells.
 _MOST_COLUMNS = 100
 _SPAN = re.compile(r"\d{1,2}")
-# Classes of elements that DocBook, Sphinx, Javadoc and others write around links to other pages and places.
+# Classes of elements that DocBook, Sphinx, Javadoc, Texinfo and others write around links to other pages and places.
 _NAVIGATION_NAMES = (
     "nav navheader navfooter docnav navbar navigation toc breadcrumb breadcrumbs sphinxsidebar related topnav subnav "
-    "pagination genindextable modindextable"
+    "pagination genindextable modindextable nav_table nav-panel"
 )
 _NAVIGATION = frozenset(_NAVIGATION_NAMES.split())
 # Classes of boxes within a section; their titles begin no section of their own.
