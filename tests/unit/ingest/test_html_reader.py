@@ -193,6 +193,13 @@ def test_links_of_headings_to_themselves_are_no_text(shown: str) -> None:
     assert text_of(html) == "## Areas\n\nOne \uf0c1 #1"
 
 
+def test_a_paragraph_of_links_to_neighbouring_pages_is_no_text() -> None:
+    links = 'Next: <a rel="next">Owls of the barn</a>, Previous: <a rel="prev">Mice</a>, Up: <a rel="up">Top</a>'
+    text = "Read on in the chapter about owls:"
+    html = f'<p>{links} [<a href="#c">Contents</a>]</p><p>{text} <a rel="next">Owls</a></p><div>See <a rel="up">Top</a>'
+    assert text_of(html) == f"{text} Owls\n\nSee Top"
+
+
 def test_raised_numbers_stay_apart_and_links_of_headings_to_themselves_are_no_text() -> None:
     html = '<h2>Areas<a href="#a">¶</a></h2>10<sup>3</sup> m<sup>-2</sup>.<sup><a>12</a></sup> 1<sup>st</sup>'
     html += "<sup><a>1</a>a</sup><sup>1<b>x</b></sup>"

@@ -42,6 +42,9 @@ def test_a_paragraph_is_split_at_full_stops_also_across_lines() -> None:
         "Dies gilt z. B. für Ärzte, d. h. Mediziner, vgl. § 5 Abs. 2 und Nr. 7 bzw. Art. 12.",
         "La Sra. Gómez y el Sr. Pérez llegaron, p. ej. en tren.",
         "Mlle. Dupont habite p. ex. Lyon.",
+        "Der Preis einschl. der Steuer steht voraussichtl. morgen fest.",
+        "The min. value is six letter. and the max. one is not.",
+        'He said "I left the building." and left.',
     ],
 )
 def test_stops_inside_a_sentence_do_not_end_it(text: str) -> None:
@@ -50,6 +53,14 @@ def test_stops_inside_a_sentence_do_not_end_it(text: str) -> None:
 
 def test_an_abbreviation_that_may_end_a_sentence_does_before_a_capital() -> None:
     assert _texts("Apples, pears, etc. Bread is extra.") == ["Apples, pears, etc.", "Bread is extra."]
+
+
+def test_a_sentence_may_begin_with_a_name_in_small_letters_behind_a_long_word() -> None:
+    assert _texts("The kernel mounts a filesystem. initramfs contains modules.") == [
+        "The kernel mounts a filesystem.",
+        "initramfs contains modules.",
+    ]
+    assert _texts("It ends with the implementation. countdown is a number.")[1] == "countdown is a number."
 
 
 def test_closing_marks_belong_to_the_sentence_before() -> None:

@@ -272,6 +272,8 @@ _GERMAN_MONTH = re.compile(
 )
 _ALWAYS_INSIDE = re.compile(r"(?:e\.g|i\.e|vs|Mr|Mrs|Ms|Dr|Prof|St|Fig|Figs|cf)\.$")
 _LONGEST_ABBREVIATION = 12
+# But "einschl." and "voraussichtl." are none.
+_LONG_WORD = re.compile(r"(?:(?:^|[\s(])[a-z]{7,10}|[a-z]{11})(?<![bcdfghkmnpstvz]l)\.$")
 # Abbreviations that end a sentence where a capital letter follows.
 _MAY_END_SENTENCE = ("etc.", "a.m.", "p.m.", "Inc.", "Ltd.", "Corp.")
 _QUOTED_LINE = re.compile(r"\s*\n[ \t]{0,3}(?:>[ \t]?)+")
@@ -319,12 +321,14 @@ def _ends_sentence(text: str, begin: int, stop: re.Match[str], end: int) -> bool
     following = _OPENING.match(text, stop.end(), end)
     if following is None:
         return True
-    if following.group(1).islower():  # an ellipsis, an abbreviation, a quoted exclamation
-        return False
-    if following.group(1) == "." and not text[following.end() : following.end() + 1].strip():
-        return False  # an ellipsis with spaces: "one . . . and two"
     # No abbreviation is longer; searching from the start of the sentence would be quadratic in its stops.
     up_to_mark = text[max(begin, stop.start() - _LONGEST_ABBREVIATION) : stop.start() + 1]
+    if following.group(1).islower():
+        # An ellipsis, an abbreviation or a quoted exclamation; but behind a long word the next sentence may begin with
+        # the name of a program: "… a filesystem. initramfs contains …".
+        return stop.group() == "." and _LONG_WORD.search(up_to_mark) is not None
+    if following.group(1) == "." and not text[following.end() : following.end() + 1].strip():
+        return False  # an ellipsis with spaces: "one . . . and two"
     if _ALWAYS_INSIDE.search(up_to_mark):
         return False
     if stop.group() != ".":

@@ -70,6 +70,9 @@ _BOXES = frozenset(_BOX_NAMES.split())
 # What docutils, pandoc and books call links to notes.
 _NOTE_REFERENCES = frozenset({"footnote-reference", "footnote-ref", "doc-noteref", "noteref"})
 _NOTE_NUMBER = re.compile(r"\d{1,3}")
+# "Next: Owls, Previous: Mice, Up: Top [Contents][Index]", as Texinfo writes it.
+_TO_NEIGHBOUR = 'p > a[rel="next"], p > a[rel="prev"], p > a[rel="previous"], p > a[rel="up"]'
+_MOST_LABELS = 6
 # What links of headings to themselves show; fonts of icons have theirs where Unicode has no characters.
 _ANCHOR = re.compile("[\u00b6#\U0001f517]|[\ue000-\uf8ff]+")
 # Stands for `<br>` until the white space around it is gone; no text has it, because the parser leaves it out.
@@ -205,6 +208,8 @@ class HtmlText:
         # For each open table, whether it lays out the page; its cells are blocks then.
         self._tables: list[bool] = []
         self._layout: set[int] = set()
+        # The paragraphs that hold nothing but links to the next page and the like.
+        self._between_pages: set[int] = set()
         self._table = _Table()
         self._terms: list[str] = []
         self._inline: list[str] = []
@@ -233,6 +238,8 @@ class HtmlText:
         # A table with tables or headings inside, and without header cells, lays out the page.
         inside = page.css("td table, td h1, td h2, td h3") if page.css_first("td") is not None else []
         self._layout = {_table_above(node) for node in inside} - {_table_above(node) for node in page.css("th")}
+        paragraphs = {link.parent.mem_id: link.parent for link in page.css(_TO_NEIGHBOUR)}
+        self._between_pages = {name for name, paragraph in paragraphs.items() if _is_between_pages(paragraph)}
         node = page.root
         while node is not None:
             descends = self._enter(node)
@@ -255,7 +262,7 @@ class HtmlText:
         if tag == "-text":
             self._inline.append(node.text_content or "")
             return False
-        if _is_noise(node):
+        if _is_noise(node) or node.mem_id in self._between_pages:
             return False
         if tag == "sup" and (raised := raised_number(_only_text(node).strip())) is not None:
             self._inline.append(raised)
@@ -441,6 +448,12 @@ def _only_text(node: Any) -> str:
         child = child.first_child
     is_alone = child is not None and child.tag == "-text" and child.next is None
     return child.text_content or "" if is_alone else ""
+
+
+def _is_between_pages(node: Any) -> bool:
+    """Tell whether a paragraph says nothing but where its links lead."""
+    linked = sum(len(each.text().split()) for each in node.css("a"))
+    return len(node.text().split()) - linked <= _MOST_LABELS
 
 
 def _table_above(node: Any) -> int:
