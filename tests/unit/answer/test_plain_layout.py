@@ -7,6 +7,7 @@ import pytest
 from groundwire.answer.evidence import Markup
 from groundwire.answer.extractive.excerpts import find_excerpts
 from groundwire.answer.extractive.generator import _statements
+from groundwire.kernel.sentences import BlockKind
 from tests.unit.answer.builders import excerpts_of, make_passage, quoted
 
 
@@ -42,6 +43,48 @@ def test_a_term_comes_with_what_is_indented_below_it(between: str) -> None:
 )
 def test_what_is_no_term_gets_no_colon(above: str) -> None:
     assert not any(text.startswith(f"{above}: ") for text in shown(f"{above}\n\n  They hunt in the barn at night.\n"))
+
+
+MANUAL = """       Owls have options.
+
+       -a, --all
+              do not ignore owls that
+              hide in the barn
+
+       -n      Redirects the owls to the
+               other barn.
+
+       -R owl:barn:mouse
+       -R owl:mouse
+              Sends  the  owls to the mouse.
+       --dry-run              show what would be hunted
+       --format=NAME, -F      name of the format of all owls
+
+       The owls hunt in the barn. All of the
+       --dry-run  owls do it at night.
+"""
+
+
+def test_options_of_a_manual_page_are_items_with_what_they_do() -> None:
+    found = excerpts_of(MANUAL, Markup.NONE)
+    assert [each.text for each in found if each.kind is BlockKind.LIST_ITEM] == [
+        "-a, --all: do not ignore owls that hide in the barn",
+        "-n: Redirects the owls to the other barn.",
+        "-R owl:barn:mouse -R owl:mouse: Sends the owls to the mouse.",
+        "--dry-run: show what would be hunted",
+        "--format=NAME, -F: name of the format of all owls",
+    ]
+    assert found[-1].text == "All of the --dry-run owls do it at night."
+    every = next(each for each in found if each.text.startswith("-a"))
+    assert quoted(every) == "-a, --all\n              do not ignore owls that\n              hide in the barn"
+
+
+def test_an_option_without_anything_told_of_it_is_none() -> None:
+    assert not any(
+        ":" in text for text in shown("   owls [options]\n\n   --all\n\n   Owls hunt at night in the barn.\n")
+    )
+    # There is no room for the mark of an item.
+    assert shown(" -a  Counts the owls of the barn.\n") == ["-a Counts the owls of the barn."]
 
 
 def test_an_indented_first_line_makes_no_definition() -> None:

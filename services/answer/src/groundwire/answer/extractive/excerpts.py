@@ -572,7 +572,9 @@ class _Reader:
         else:
             # A number before one item alone says that others are missing.
             is_short = len(entries) <= MAX_LIST_ITEMS if len(entries) > 1 else bool(intro) and numbers == [None]
-        if is_short and len(whole) <= MAX_LIST_CHARS:
+        # The options of a program are no list of anything without a sentence that says so.
+        is_listed = bool(intro) or not all(text.startswith("-") for text in texts)
+        if is_short and is_listed and len(whole) <= MAX_LIST_CHARS:
             # What is quoted holds the numbers that are shown, so the first one too.
             first = ranges[0][0] - len(numbers[0][0]) if numbers[0] else items[0].start
             start, end = intro_start if intro else first, items[-1].end

@@ -54,6 +54,12 @@ _TERM = re.compile(
     r"(?:\n[ \t]*+\n|\n?\Z))"
 )
 _OPENING_WORDS = 2
+# "-a, --all", with what it does behind two spaces or in the next line.
+_OPTION = re.compile(
+    r"(?P<indent>[ \t]*+)(?P<option>--?[\w?#@][^\s]{0,60}+(?:[ ](?![ ])[^\s]{1,60}+){0,6}+)"
+    r"(?:(?P<gap>[ ]{2,}+)\S|\s*+$)"
+)
+_MARK_WIDTH = 2
 _VISIBLE = re.compile(r"[^\r\n]")
 # "1. Introduction" and "1.1. Purpose", line below line.
 _CONTENTS = re.compile(
@@ -84,7 +90,7 @@ def read_items(passage: Passage, titles: Collection[tuple[str, ...]]) -> tuple[s
     # Definitions are no fields of the head of a document.
     unlabelled = content
     if is_plain:
-        content = _TERM.sub(lambda term: _with_colon(term, titles), content)
+        content = _TERM.sub(lambda term: _with_colon(term, titles), _with_options(content))
 
     def with_title_marked(line: re.Match[str]) -> str:
         """Return the first line of a paragraph with the mark of a heading, as long as before, if it is a title."""
@@ -159,6 +165,33 @@ def _as_markdown(heading: re.Match[str]) -> str:
 def _without_entry_of_contents(line: re.Match[str]) -> str:
     is_entry = _LEADERS.search(line[0]) is not None and _TO_A_PAGE.search(line[0].rstrip()) is not None
     return " " * len(line[0]) if is_entry else line[0]
+
+
+def _with_options(text: str) -> str:
+    """Return a text in which each option of a manual page is an item of a list, with a colon behind it.
+
+    Several lines may name it: the last one has the colon.
+    """
+    lines = text.splitlines(keepends=True)
+    above = 0  # the indent of the option that the line above belongs to, 0 for none
+    is_named = False  # by the line above, which does not yet tell what it does
+    for place, line in enumerate(lines[:-1]):
+        option, below = _OPTION.match(line), lines[place + 1]
+        indent = len(line) - len(line.lstrip())
+        follows = is_named and indent == above
+        begins = follows or not "".join(lines[place - 1 : place]).strip() or 0 < indent <= above
+        if option is None or not begins or indent < _MARK_WIDTH:
+            above, is_named = (above if line.strip() and indent > above else 0), False
+            continue
+        is_told = bool(option["gap"]) or len(below) - len(below.lstrip(" \t")) > indent
+        is_named = not is_told and below.startswith(f"{option['indent']}-")
+        if not (is_told or is_named):
+            continue
+        above = indent
+        front = line[:indent] if follows else f"{line[: indent - _MARK_WIDTH]}- "
+        named = f"{front}{option['option']}{':' if is_told else ''}"
+        lines[place] = named + line[len(named) :] if option["gap"] or is_named else named.ljust(len(line))
+    return "".join(lines)
 
 
 def _with_colon(term: re.Match[str], titles: Collection[tuple[str, ...]]) -> str:
