@@ -83,6 +83,7 @@ def test_an_option_without_anything_told_of_it_is_none() -> None:
     assert not any(
         ":" in text for text in shown("   owls [options]\n\n   --all\n\n   Owls hunt at night in the barn.\n")
     )
+    assert shown("  -a  Counts the owls of the barn.") == ["-a: Counts the owls of the barn."]
     # There is no room for the mark of an item.
     assert shown(" -a  Counts the owls of the barn.\n") == ["-a Counts the owls of the barn."]
 

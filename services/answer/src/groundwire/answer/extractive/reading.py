@@ -175,8 +175,8 @@ def _with_options(text: str) -> str:
     lines = text.splitlines(keepends=True)
     above = 0  # the indent of the option that the line above belongs to, 0 for none
     is_named = False  # by the line above, which does not yet tell what it does
-    for place, line in enumerate(lines[:-1]):
-        option, below = _OPTION.match(line), lines[place + 1]
+    for place, line in enumerate(lines):
+        option, below = _OPTION.match(line), "".join(lines[place + 1 : place + 2])
         indent = len(line) - len(line.lstrip())
         follows = is_named and indent == above
         begins = follows or not "".join(lines[place - 1 : place]).strip() or 0 < indent <= above
