@@ -528,6 +528,37 @@ LEVELS = collection_pb2.ChunkingPolicy(chunker=collection_pb2.CHUNKER_HIERARCHY,
 SENTENCES = collection_pb2.ChunkingPolicy(chunker=collection_pb2.CHUNKER_SENTENCE)
 
 
+def test_a_write_to_an_index_that_a_server_lost_has_it_built_whole(process: Callable[..., Harness]) -> None:
+    store = SlowStore()
+    harness = process(store)
+    fill(harness)
+    lost = collection_of(harness).engine_name
+    store.drop_collection(lost, Budget())
+    store.known, holds_part = {lost}, list[bool]()
+    store.at_new = lambda: holds_part.append(lost in store.collections(Budget()))
+    harness.create("tides")
+    harness.ingest("tides", "late.md", "# Late\n\n" + long_text(9, 12))
+    until = time.monotonic() + 30
+    while collection_of(harness).engine_name == lost:
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    # Under the name that searches use until then, a part would pass for the whole.
+    assert holds_part
+    assert not any(holds_part)
+    assert "late.md" in harness.sources("tides")
+    assert_sound(harness)
+
+
+def test_a_collection_whose_index_was_never_made_gets_it_with_its_first_write(process: Callable[..., Harness]) -> None:
+    harness = process()
+    harness.create("tides")
+    engine_name = collection_of(harness).engine_name
+    harness.vectors.drop_collection(engine_name, Budget())
+    harness.ingest("tides", "0.md", "# Tides\n\n" + long_text(0, 12))
+    assert collection_of(harness).engine_name == engine_name
+    assert_sound(harness)
+
+
 def create_with(harness: Harness, **settings: Any) -> None:
     request = collections_pb.CreateCollectionRequest(
         collection="tides", settings=collection_pb2.CollectionSettings(**settings)

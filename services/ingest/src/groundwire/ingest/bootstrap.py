@@ -150,8 +150,13 @@ def build(
         if leaves_work:
             housekeeping.nudge()
 
+    def after_loss(engine_name: str) -> None:
+        engine.lacking.add(engine_name)
+        housekeeping.nudge()
+
     parser = ParserPool(embedder.tokenizer.definition, _parser_limits(settings), settings.parser_processes)
-    writer = GenerationWriter(catalog, vectors, chunk_embedder, KeyedLocks(holders=settings.concurrent_documents))
+    slots = KeyedLocks(holders=settings.concurrent_documents)
+    writer = GenerationWriter(catalog, vectors, chunk_embedder, slots, after_loss)
     # Ingests and changes of a document exclude one another.
     sources = KeyedLocks(MAX_WAITING)
     ingest = DocumentIngest(catalog, parser, writer, sources, settings.max_document_bytes, after_write)

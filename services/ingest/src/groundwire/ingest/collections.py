@@ -86,8 +86,9 @@ class CollectionUpkeep:
             nothing = CollectionCounts(0, 0, 0, 0)
             before = CollectionFigures(collection, nothing, self.vector_engine, self.max_document_bytes)
         stored = self.catalog.collections.create(collection, receipt and receipt.made_from(before.of))
-        # After the row: an engine collection without a row would never be dropped. Made again before each write.
-        self.vectors.create_collection(stored.engine_name, stored.identity.dimensions, budget)
+        if stored.uid == uid:
+            # After the row: an engine collection without a row would never be dropped. If this fails, a write makes it.
+            self.vectors.create_collection(stored.engine_name, stored.identity.dimensions, budget)
         return before.of(stored)
 
     def get(self, tenant: str, name: str) -> CollectionFigures:

@@ -55,7 +55,8 @@ class EngineUpkeep:
 
     `locks` holds one lock for each engine collection: whoever reads points of live chunks from the catalog to write
     them, or puts points back, holds it, so that nobody overwrites newer filter keys with older ones. `maybe_stale`
-    are the collections whose index is to be looked at, by engine name; whoever writes adds them.
+    are the collections whose index is to be looked at, by engine name; whoever writes adds them. `lacking` are the
+    engine names that a server does not know; whoever finds one missing adds it.
     """
 
     catalog: Catalog
@@ -63,8 +64,8 @@ class EngineUpkeep:
     points: PointCheck
     locks: KeyedLocks
     maybe_stale: dict[str, Collection] = field(default_factory=dict)
+    lacking: set[str] = field(default_factory=set, init=False)
     _has_noted_large: Event = field(default_factory=Event, init=False)
-    _lacking: set[str] = field(default_factory=set, init=False)
 
     def jobs(self) -> tuple[list[Job], Job, Job]:
         """Return the short jobs, the job that rebuilds stale indexes, and the job that refills lost ones."""
@@ -192,7 +193,7 @@ class EngineUpkeep:
         if isinstance(store, Recoverable):
             store.distrust(lacking)
         else:
-            self._lacking.update(lacking)
+            self.lacking.update(lacking)
 
     def building_job(self, builder: IndexBuilder) -> Job:
         """Return the job that builds the indexes which a server lacks.
@@ -208,10 +209,10 @@ class EngineUpkeep:
                 builder.build(collection, collection.identity, budget, lambda _: None)
                 _log.info("built an index that the vector store lacked", collection=collection.name)
                 built = 1
-            self._lacking.discard(subject.key)
+            self.lacking.discard(subject.key)
             return built
 
-        return Job("missing_indexes", build, lambda: self._named(sorted(self._lacking)), timeout_s=REWRITE_S)
+        return Job("missing_indexes", build, lambda: self._named(sorted(self.lacking)), timeout_s=REWRITE_S)
 
     def _unverified(self) -> list[Subject]:
         return self._named(self.vectors.unverified()) if isinstance(self.vectors, Recoverable) else []

@@ -17,7 +17,7 @@ from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.collection import Collection, DuplicateChunkPolicy
 from groundwire.kernel.errors import CollectionNotFoundError, EmbeddingMismatchError, GroundwireError
 from groundwire.kernel.latencies import Step
-from groundwire.kernel.vector_store import PointBatch, VectorStore
+from groundwire.kernel.vector_store import PointBatch, Recoverable, VectorStore
 
 _log = structlog.get_logger(__name__)
 
@@ -53,13 +53,15 @@ class GenerationWriter:
     """Rows first, then vectors, then one transaction that makes it visible; any failure takes it all back.
 
     The last vectors come into the catalog with the transaction that makes the chunks visible. Each of the `slots`
-    stands for a generation with its vectors in memory.
+    stands for a generation with its vectors in memory. `lost` gets the name of an engine collection that a server has
+    lost, to have the index built anew.
     """
 
     catalog: Catalog
     vectors: VectorStore
     embedder: ChunkEmbedder
     slots: KeyedLocks
+    lost: Callable[[str], None]
 
     def write(
         self,
@@ -162,8 +164,6 @@ class GenerationWriter:
         report: Report,
     ) -> None:
         collection = pending[0].collection
-        # Costs next to nothing where it is there; without it nobody could write after the engine lost its files.
-        self.vectors.create_collection(collection.engine_name, collection.identity.dimensions, budget)
         every_number = [number for each in pending for number in each.numbers]
         every_payload = [payload for each in pending for payload in each.payloads]
         indexed = [row for row, chunk in enumerate(chunks) if chunk.indexed]
@@ -173,5 +173,15 @@ class GenerationWriter:
             rows = indexed[start : start + POINTS_PER_WRITE]
             numbers, payloads = [every_number[row] for row in rows], [every_payload[row] for row in rows]
             points = PointBatch(numbers, embedded.vectors[rows], payloads)
-            self.vectors.upsert(collection.engine_name, points, budget)
+            try:
+                self.vectors.upsert(collection.engine_name, points, budget)
+            except CollectionNotFoundError:
+                chunk_count = self.catalog.collections.counts(collection.tenant, collection.name).chunks
+                if chunk_count and not isinstance(self.vectors, Recoverable):
+                    # Made again under its name, it would be searched with these points alone. It is built beside, from
+                    # the catalog, and so with these.
+                    self.lost(collection.engine_name)
+                    return
+                self.vectors.create_collection(collection.engine_name, collection.identity.dimensions, budget)
+                self.vectors.upsert(collection.engine_name, points, budget)
             report(Progress(Stage.WRITING, min(start + POINTS_PER_WRITE, total), total))
