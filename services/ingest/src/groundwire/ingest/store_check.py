@@ -420,14 +420,16 @@ class StoreCheck:
         name = collection.engine_name
         chunks = self.catalog.collections.counts(collection.tenant, collection.name).chunks
         lost: StoreFinding | None = None
-        if chunks and name not in self.vectors.collections(budget):
+        if name not in self.vectors.collections(budget):
             # Asked once more: a collection that was deleted or moved meanwhile has lost nothing.
             if self.catalog.inspection.changed_position(collection) is None:
                 raise CollectionNotFoundError(name)
+            if not chunks:
+                return  # the first write makes it
             message = f"the engine has no collection {name}: the vectors of {chunks} chunks are missing"
             lost = StoreFinding(FindingKind.VECTOR_MISSING, collection.name, name, message)
         else:
-            try:
+            try:  # changes nothing, but refuses one of another kind
                 self.vectors.create_collection(name, collection.identity.dimensions, budget)
             except StoreMismatchError as error:
                 lost = StoreFinding(FindingKind.VECTOR_DIFFERS, collection.name, name, error.message)
