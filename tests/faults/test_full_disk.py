@@ -17,7 +17,7 @@ from groundwire.client import GroundwireClient
 from groundwire.kernel.errors import ExhaustedError, GroundwireError, UnavailableError
 from groundwire.rpc.healthcheck import status_of
 from tests.conformance.processes import engine_pids
-from tests.e2e.server import ServerProcess
+from tests.e2e.server import ServerProcess, groundwire
 from tests.stubs import by_id
 
 pytestmark = [
@@ -123,6 +123,26 @@ def test_a_disk_that_fills_up_stops_writes_and_nothing_else(server: ServerProces
         disk.free()
         ingest(client, 100)
         assert all(finds(client, number) for number in (*range(1, DOCUMENTS), 100))
+
+
+def test_a_run_over_a_folder_ends_with_the_first_file_that_finds_the_disk_full(
+    server: ServerProcess, disk: SmallDisk, tmp_path: Path
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for number in range(60):
+        (folder / f"{number}.md").write_text(f"# Beacon {number}\n\nIt is lit at night.\n", encoding="utf-8")
+    disk.fill(leaving=RESERVE_BYTES - (1 << 20))
+    done = groundwire("ingest", str(folder), "-c", COLLECTION, address=server.address)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error EXHAUSTED: no space left on the disk")
+    assert line.endswith(": 0 of 60 done; run again to continue")
+    checked = groundwire("fsck", address=server.address)
+    assert (checked.returncode, checked.stdout.splitlines()[-1][-16:]) == (0, "nothing is wrong"), checked.stderr
+    disk.free()
+    done = groundwire("ingest", str(folder), "-c", COLLECTION, address=server.address)
+    assert (done.returncode, done.stdout[:21]) == (0, "60 files: 60 created "), done.stderr
 
 
 def test_the_last_byte_of_the_disk_costs_no_acknowledged_document(server: ServerProcess, disk: SmallDisk) -> None:

@@ -5,13 +5,13 @@ from typing import Any, cast
 import click
 import pytest
 
-from groundwire.cli.ingest import FileOptions, IngestRun
+from groundwire.cli.ingest import FileOptions, IngestRun, MissingDocument
 from groundwire.cli.options import check_consent
 from groundwire.cli.source_files import SourceFiles, check_roots, is_missing
 from groundwire.client import GroundwireClient
 from groundwire.kernel.errors import InvalidRequestError
 
-MISSING = [{"source": f"{number}.md", "document_id": f"doc_{number}", "chunks": 3} for number in range(25)]
+MISSING = [MissingDocument(f"{number}.md", f"doc_{number}", 3) for number in range(25)]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
 from threading import Event
-from typing import Any, TypeAlias
+from typing import Any, TypeVar
 
 import click
 
@@ -52,6 +52,7 @@ from groundwire.kernel.errors import (
     CollectionNotFoundError,
     DocumentNotFoundError,
     EmbeddingMismatchError,
+    ExhaustedError,
     GroundwireError,
     InvalidRequestError,
     PermissionDeniedError,
@@ -82,16 +83,25 @@ _CLASH = (
     "from another folder, ingest each folder with a --prefix of its own"
 )
 
-MissingDocument: TypeAlias = dict[str, Any]
-"""A document whose file is gone, as `--json` prints it: `source`, `document_id` and `chunks`."""
+
+@dataclass(frozen=True, slots=True)
+class MissingDocument:
+    """A document whose file is gone."""
+
+    source_uri: str
+    document_id: str
+    chunk_count: int
+
+
+WorkT = TypeVar("WorkT", SourceFile, MissingDocument)
 
 
 @dataclass(frozen=True, slots=True)
 class FileOutcome:
     """What became of one file, or would: `outcome` is created, replaced, unchanged, reused, or failed with the `error`.
 
-    `counts` has a number for each name of INGEST_COUNTS or PLAN_COUNTS and is empty for a failed file, as is
-    `document_id`.
+    That of a document whose file is gone is deleted, or failed. `counts` has a number for each name of INGEST_COUNTS or
+    PLAN_COUNTS and is empty for a failed file, as is `document_id`.
     """
 
     source: str
@@ -105,8 +115,8 @@ class FileOutcome:
 class FileProgress(ProgressBar):
     """How many files of a run are done, and how many chunks they have; used from several threads."""
 
-    def __init__(self, file_count: int, *, quiet: bool) -> None:
-        super().__init__("files", file_count, quiet=quiet)
+    def __init__(self, what: str, count: int, *, quiet: bool) -> None:
+        super().__init__(what, count, quiet=quiet)
         self._chunks = 0
 
     def finished(self, outcome: FileOutcome) -> None:
@@ -141,7 +151,9 @@ def run_json(
     return {
         "files": files,
         "skipped": [{"source": each.source, "reason": each.reason.value} for each in skipped],
-        "deleted": list(deleted),
+        "deleted": [
+            {"source": each.source_uri, "document_id": each.document_id, "chunks": each.chunk_count} for each in deleted
+        ],
         "totals": totals | {"skipped": len(skipped), "deleted": len(deleted)},
     }
 
@@ -329,7 +341,7 @@ def ingest(
         cause = stopped.__cause__
         if isinstance(cause, KeyboardInterrupt):
             raise Interrupted(f"interrupted: {stopped}") from stopped
-        if isinstance(cause, UnavailableError):
+        if isinstance(cause, UnavailableError | ExhaustedError):
             if silent := ", ".join(unreachable()):
                 raise UnavailableError(f"no server answers at {silent} any more: {stopped}") from stopped
             raise type(cause)(f"{cause.message}: {stopped}", **cause.metadata) from stopped
@@ -460,13 +472,16 @@ class IngestRun:
         if not self._may_delete(missing):
             self._report(outcomes, [])
             return False
-        for document in missing:
-            # By source, so that a document with other sources stays with those. It can be restored.
-            reference = DocumentReference(source_uri=document["source"])
-            with suppress(DocumentNotFoundError):
-                self.client.delete_document(collection=self.collection, reference=reference)
+        try:
+            deletions = self._for_each(missing, self._delete, "deletions")
+        except StoppedRun as stopped:
+            done = {outcome.source for outcome in stopped.done if outcome.outcome == "deleted"}
+            self._report(outcomes, [document for document in missing if document.source_uri in done])
+            raise
+        outcomes = [*outcomes, *(outcome for outcome in deletions if outcome.error is not None)]
+        missing = [document for document, outcome in zip(missing, deletions, strict=True) if outcome.error is None]
         # A renamed file was ingested as another source of the document that has just been deleted; ingest it again.
-        gone = {document["document_id"] for document in missing}
+        gone = {document.document_id for document in missing}
         homeless = {outcome.source for outcome in outcomes if outcome.document_id in gone}
         files = [file for file in self.sources.files if file.source_uri in homeless]
         renewed = {outcome.source: outcome for outcome in (self._for_each(files, self._ingest_file) if files else [])}
@@ -491,7 +506,7 @@ class IngestRun:
             if not self.prefix:
                 plans = warned_of_clashes(plans, info.document_count - info.record_count)
             missing = self._missing()
-        gone = {document["document_id"] for document in missing}
+        gone = {document.document_id for document in missing}
         # A file that is another name of a document to be deleted, as after a renaming, is made anew: vectors go with
         # their document. How many tokens would be embedded for it is not known here.
         plans = [
@@ -522,7 +537,7 @@ class IngestRun:
         return not any(file["error"] for file in report["files"])
 
     def _for_each(
-        self, files: Sequence[SourceFile], work: Callable[[SourceFile, FileProgress], FileOutcome]
+        self, files: Sequence[WorkT], work: Callable[[WorkT, FileProgress], FileOutcome], what: str = "files"
     ) -> list[FileOutcome]:
         """Return what becomes of each file, in the order of the files; `jobs` are worked on at a time.
 
@@ -530,9 +545,9 @@ class IngestRun:
             StoppedRun: the run was interrupted, the server is gone, or it would refuse every file. The calls under way
                 are cancelled, for which the client is closed; the server stops working on them.
         """
-        stopped = Event()
+        stopped, progress = Event(), FileProgress(what, len(files), quiet=is_json())
 
-        def work_within_rate(file: SourceFile) -> FileOutcome:
+        def work_within_rate(file: WorkT) -> FileOutcome:
             # The library repeats a call a few times, and less often the more calls are refused: too little for a folder
             # that costs more than the rate of the credential.
             while True:
@@ -542,7 +557,7 @@ class IngestRun:
                     if error.retry_after_s is None or stopped.wait(error.retry_after_s):
                         raise
 
-        def work_on(file: SourceFile) -> FileOutcome:
+        def work_on(file: WorkT) -> FileOutcome:
             try:
                 outcome = work_within_rate(file)
             except GroundwireError as error:
@@ -554,7 +569,7 @@ class IngestRun:
             progress.finished(outcome)
             return outcome
 
-        with FileProgress(len(files), quiet=is_json()) as progress:
+        with progress:
             # Threads, because each file waits for the server; the calls share one connection.
             pool = ThreadPoolExecutor(self.jobs)
             futures = [pool.submit(work_on, file) for file in files]
@@ -593,6 +608,13 @@ class IngestRun:
             document_id=result.document.document_id,
         )
 
+    def _delete(self, document: MissingDocument, _: FileProgress) -> FileOutcome:
+        # By source, so that a document with other sources stays with those. It can be restored.
+        reference = DocumentReference(source_uri=document.source_uri)
+        with suppress(DocumentNotFoundError):
+            self.client.delete_document(collection=self.collection, reference=reference)
+        return FileOutcome(document.source_uri, "deleted")
+
     def _plan_file(self, new_profile: Profile.ValueType, file: SourceFile, _: FileProgress) -> FileOutcome:
         fields = self.options.request_fields(file.source_uri)
         if file.path.stat().st_size > PLANNED_BYTES:
@@ -629,7 +651,7 @@ class IngestRun:
         known = {file.source_uri for file in self.sources.files}
         start = source_start(self.prefix)
         return [
-            {"source": document.source, "document_id": document.document_id, "chunks": document.chunk_count}
+            MissingDocument(document.source, document.document_id, document.chunk_count)
             for document in self.client.collection(self.collection).documents(source_prefix=start)
             if document.source not in known and is_missing(document.source.removeprefix(start), self.roots)
         ]
@@ -639,16 +661,18 @@ class IngestRun:
         if self.may_delete:
             return True
         for document in missing[:_NAMED]:
-            print_line(f"missing {document['source']}", err=True)
+            print_line(f"missing {document.source_uri}", err=True)
         if len(missing) > _NAMED:
             print_line(f"and {len(missing) - _NAMED} more", err=True)
         return confirm(f"Delete {counted(len(missing), 'document')} of {self.collection!r}?")
 
 
 def _concerns_all(error: GroundwireError) -> bool:
-    """Tell whether all other files would fail, too: for the server, its model, the credential or the options."""
+    """Tell whether all other files would fail, too: for the server, its disk or model, the credential or options."""
     if isinstance(error, InvalidRequestError):
         return bool(error.violations) and all(each.field.startswith("chunking.") for each in error.violations)
+    if isinstance(error, ExhaustedError):
+        return error.metadata.get("what") == "disk"
     of_all = UnavailableError | CallCancelledError | EmbeddingMismatchError
     return isinstance(error, of_all | PermissionDeniedError | UnauthenticatedError)
 

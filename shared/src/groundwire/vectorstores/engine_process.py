@@ -385,4 +385,6 @@ class EngineProcess:
 
 
 def _disk_full() -> ExhaustedError:
-    return ExhaustedError("no space left on the disk of the vector engine", what="disk")
+    # Most often some is left, which the operator sees and would take for enough.
+    message = f"no space left on the disk of the vector engine, which needs {_FREE_BYTES >> 20} MiB to write"
+    return ExhaustedError(message, what="disk")
