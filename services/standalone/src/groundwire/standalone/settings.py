@@ -68,8 +68,8 @@ class ServerSettings(BaseSettings):
     tls_key: Path | None = None
     tls_client_ca: Path | None = None
     tls_services: str = ""
-    caller_units_per_second: float | None = Field(default=None, gt=0)
-    caller_burst: float | None = Field(default=None, gt=0)
+    caller_units_per_second: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    caller_burst: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     caller_calls: int | None = Field(default=None, ge=1)
     tenant_documents: int | None = Field(default=None, ge=1)
     tenant_stored_bytes: int | None = Field(default=None, ge=1)
@@ -104,10 +104,10 @@ class ServerSettings(BaseSettings):
     max_upload_calls: int = Field(default=CALL_LIMITS[Work.UPLOAD], ge=1)
     max_stream_calls: int = Field(default=CALL_LIMITS[Work.STREAM], ge=1)
     max_conversation_calls: int = Field(default=CALL_LIMITS[Work.CONVERSATION], ge=1)
-    first_message_s: float = Field(default=FIRST_MESSAGE_S, gt=0)
-    stream_idle_s: float = Field(default=STREAM_IDLE_S, gt=0)
-    drain_s: float = Field(default=20.0, ge=0)
-    default_deadline_s: float = Field(default=60.0, gt=0)
+    first_message_s: float = Field(default=FIRST_MESSAGE_S, gt=0, le=86400)
+    stream_idle_s: float = Field(default=STREAM_IDLE_S, gt=0, le=86400)
+    drain_s: float = Field(default=20.0, ge=0, le=86400)
+    default_deadline_s: float = Field(default=60.0, gt=0, le=86400)
     reflection: bool = True
     public_reflection: bool = False
     log_format: LogFormat = "auto"
