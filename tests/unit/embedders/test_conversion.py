@@ -5,6 +5,7 @@ import json
 import logging
 import os
 import random
+import resource
 import shutil
 import subprocess
 import sys
@@ -228,6 +229,17 @@ def test_a_cache_that_cannot_be_made_is_a_clear_error_or_a_reason_for_torch(tiny
     embedder = open_model(tiny, EngineName.AUTO, tmp_path / "file")
     assert embedder.engine_name == "torch f32"
     embedder.close()
+
+
+def test_a_cache_without_room_is_named(tiny: ModelFiles, tmp_path: Path) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+    try:
+        with pytest.raises(PreconditionError, match=r"cannot keep the converted model in .* set GROUNDWIRE_CACHE"):
+            open_model(tiny, EngineName.OPENVINO, tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert list((tmp_path / "openvino").iterdir()) == []
 
 
 def test_auto_falls_back_to_torch_and_says_why(

@@ -179,9 +179,6 @@ def open_model(files: ModelFiles, engine: EngineName, cache_dir: Path, *, window
             if engine is EngineName.OPENVINO or not has_library:
                 if isinstance(error, PreconditionError):
                     raise
-                if isinstance(error, OSError) and str(error.filename).startswith(str(cache_dir)):
-                    message = f"cannot keep the converted model in {str(cache_dir)!r}: {error.strerror}"
-                    raise PreconditionError(f"{message}; set GROUNDWIRE_CACHE to a folder to write to") from error
                 raise PreconditionError(f"OpenVINO cannot run {files.model_name}: {error}") from error
             _LOG.warning("running %s on torch: %s", files.model_name, error)
     module = load_module(files)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from groundwire.embedders.model import Frame, LanguageModel
 from groundwire.embedders.model_files import ModelFiles
 from groundwire.kernel.embedder import EmbeddingIdentity, TokenizerDefinition, TokenizerFormat, Vectors
-from groundwire.kernel.errors import MissingExtraError
+from groundwire.kernel.errors import MissingExtraError, PreconditionError
 
 _LOG = logging.getLogger(__name__)
 
@@ -213,8 +213,21 @@ def keep_conversion(
     """Write an `openvino.Model` for later starts; when another process was quicker, its result counts.
 
     `reference` are the vectors of CHECK_TEXTS that every engine and precision has to give.
+
+    Raises:
+        PreconditionError: it cannot be written there.
     """
     folder = _entry(files, cache_dir)
+    try:
+        _write(graph, model, reference, folder)
+    except (OSError, RuntimeError) as error:  # OpenVINO raises the latter, which does not name the disk
+        reason = (isinstance(error, OSError) and error.strerror) or error
+        message = f"cannot keep the converted model in {str(cache_dir)!r}: {reason}"
+        raise PreconditionError(f"{message}; set GROUNDWIRE_CACHE to a folder with room to write to") from error
+    return Conversion(folder, model, reference)
+
+
+def _write(graph: Any, model: LanguageModel, reference: Vectors, folder: Path) -> None:
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     for abandoned in folder.parent.glob(f"{_STAGING}*"):
         # Left by a process that died while converting; a younger folder may still be in use.
@@ -236,7 +249,6 @@ def keep_conversion(
                 raise
     finally:
         shutil.rmtree(staging, ignore_errors=True)
-    return Conversion(folder, model, reference)
 
 
 def _entry(files: ModelFiles, cache_dir: Path) -> Path:
