@@ -1,12 +1,23 @@
 """How results, filters and refusals are put into words."""
 
+import click
 import pytest
 
+from groundwire.api.ingest.v1 import maintenance_service_pb2 as maintenance_pb
 from groundwire.api.ingest.v1.collection_pb2 import CHUNKER_FIXED
 from groundwire.api.retrieve.v1.retrieve_report_pb2 import RetrieveReport
 from groundwire.api.retrieve.v1.retrieve_service_pb2 import RetrieveResponse
-from groundwire.cli.ingest import PLAN_COUNTS, FileOutcome, chunking_policy, reason_of, run_json, show_plan
+from groundwire.cli.ingest import (
+    PLAN_COUNTS,
+    FileOutcome,
+    MissingDocument,
+    chunking_policy,
+    reason_of,
+    run_json,
+    show_plan,
+)
 from groundwire.cli.messages import applied_json
+from groundwire.cli.operations import show_report
 from groundwire.cli.output import page_place
 from groundwire.client.values import filter_message
 from groundwire.kernel.document_errors import EmptyDocumentError
@@ -48,7 +59,7 @@ def test_only_the_rules_that_are_given_are_sent() -> None:
 
 
 def test_the_sums_of_a_plan_are_those_of_its_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    missing = [{"source": "gone.md", "document_id": "doc_x", "chunks": 3}]
+    missing = [MissingDocument("gone.md", "doc_x", 3)]
     counts = {"added": 1, "kept": 5, "removed": 1, "embedded": 1, "tokens": 1140}
     show_plan(run_json([FileOutcome("a.md", "replaced", counts)], [], missing, PLAN_COUNTS))
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
@@ -58,3 +69,26 @@ def test_the_sums_of_a_plan_are_those_of_its_lines(capsys: pytest.CaptureFixture
         ["gone.md", "0", "0", "3", "0", "0", "deleted"],
         ["1", "file", "1", "5", "4", "1", "1,140", "0", "as", "they", "are"],
     ]
+
+
+def test_findings_of_one_kind_leave_room_for_others(capsys: pytest.CaptureFixture[str]) -> None:
+    missing = maintenance_pb.STORE_FINDING_KIND_VECTOR_MISSING
+    findings = [
+        maintenance_pb.StoreFinding(kind=missing, collection=name, subject=f"chunk-{number}", message="no vector")
+        for name, count in (("big", 1200), ("small", 5))
+        for number in range(count)
+    ]
+    overdue = maintenance_pb.StoreFinding(kind=maintenance_pb.STORE_FINDING_KIND_OUTBOX_OVERDUE, message="a task waits")
+    report = maintenance_pb.StoreReport(
+        checked_count=2000, findings=[*findings, overdue], finding_count=1300, repaired_count=0, consistent=False
+    )
+    with pytest.raises(click.exceptions.Exit):
+        show_report(report)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(maxsplit=2)[2] for line in lines if line.startswith("found")] == [
+        *(f"big chunk-{number}: no vector" for number in range(5)),
+        "big: and 1,195 like these",
+        *(f"small chunk-{number}: no vector" for number in range(5)),
+        "a task waits",
+    ]
+    assert lines[-2:] == ["and 94 findings more", "2,000 chunks compared: 0 findings repaired, 1,300 left"]

@@ -22,6 +22,7 @@ from groundwire.rpc.error_status import from_status
 ResponseT = TypeVar("ResponseT", bound=Message)
 
 app = click.Group("operations", help="List, show and cancel long-running operations.")
+_SHOWN_ALIKE = 5
 _COLUMNS = ("operation", "call", "collection", "state", "since")
 
 name_argument = click.argument("name", metavar="NAME", help="Name of the operation.")
@@ -170,13 +171,22 @@ def show_report(report: pb.StoreReport) -> None:
     unrepaired = report.finding_count - report.repaired_count
     totals = {"checked": report.checked_count, "repaired": report.repaired_count, "left": unrepaired}
     if not printed_as_json({"consistent": report.consistent, **totals, "findings": findings}):
+        alike: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
         for finding in findings:
-            state = "repaired" if finding["repaired"] else "found"
-            where = " ".join(part for part in (finding["collection"], finding["subject"]) if part)
-            print_line(f"{state:<8} {finding['kind']:<24} {where}{': ' if where else ''}{finding['message']}")
+            alike.setdefault((finding["repaired"], finding["kind"], finding["collection"]), []).append(finding)
+        # An index that is lost or stale is a finding for each chunk, among which the others would not be seen.
+        for (is_repaired, kind, collection), group in alike.items():
+            start = f"{'repaired' if is_repaired else 'found':<8} {kind:<24} "
+            for finding in group[:_SHOWN_ALIKE]:
+                where = " ".join(part for part in (collection, finding["subject"]) if part)
+                print_line(f"{start}{where}{': ' if where else ''}{finding['message']}")
+            if len(group) > _SHOWN_ALIKE:
+                print_line(
+                    f"{start}{collection}{': ' if collection else ''}and {len(group) - _SHOWN_ALIKE:,} like these"
+                )
         if report.finding_count > len(findings):
             print_line(f"and {counted(report.finding_count - len(findings), 'finding')} more")
-        repaired = f"{counted(report.repaired_count, 'finding')} repaired, {unrepaired} left"
+        repaired = f"{counted(report.repaired_count, 'finding')} repaired, {unrepaired:,} left"
         print_line(f"{counted(report.checked_count, 'chunk')} compared: {repaired if findings else 'nothing is wrong'}")
     if not report.consistent:
         raise click.exceptions.Exit(1)
