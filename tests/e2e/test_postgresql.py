@@ -14,6 +14,7 @@ from typing import TypeAlias
 import grpc
 import psycopg
 import pytest
+from google.protobuf.duration_pb2 import Duration
 
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.ingest.v1.ingest_service_pb2_grpc import IngestServiceStub
@@ -21,7 +22,13 @@ from groundwire.api.ingest.v1.maintenance_service_pb2 import STORE_FINDING_KIND_
 from groundwire.api.retrieve.v1.library_service_pb2 import ListDocumentsRequest
 from groundwire.client import GroundwireClient
 from groundwire.client.long_running import wait_for
-from groundwire.kernel.errors import DeadlineError, InvalidRequestError, StoreUnavailableError
+from groundwire.kernel.errors import (
+    CallCancelledError,
+    DeadlineError,
+    InvalidRequestError,
+    NotFoundError,
+    StoreUnavailableError,
+)
 from groundwire.rpc.error_status import from_rpc_error
 from tests.e2e.server import ServerProcess, groundwire
 from tests.postgresql import Server
@@ -42,7 +49,7 @@ def servers_stopped() -> Iterator[Starter]:
         def start(data: Path, catalog: str, **variables: str) -> ServerProcess:
             arguments = ("--embedder", "hashing:64", "--vectors", "memory:", "--catalog", catalog)
             shared = {"GROUNDWIRE_TOKEN_KEY": "ab" * 32, "GROUNDWIRE_INGEST_STAGING": str(data.parent / "staging")}
-            server = ServerProcess(data, arguments, **shared, **variables)
+            server = ServerProcess(data, arguments, **(shared | variables))
             running.callback(server.stop)
             return server
 
@@ -150,6 +157,51 @@ def test_a_server_that_is_killed_leaves_the_other_at_work(tmp_path: Path, starte
         found = client.collection("tides").search("flood ebb", k=10, mode="lexical")
         assert {hit.source for hit in found} == {"kept.txt", "new.txt"}
     assert other.stop() == 0
+
+
+def test_a_document_waits_for_the_return_of_the_server_that_has_its_bytes(tmp_path: Path, started: Starter) -> None:
+    catalog, text = postgresql().new_database(), tmp_path / "flood.txt"
+    text.write_text("".join(f"Flood {number} follows ebb {number}.\n\n" for number in range(60_000)), encoding="utf-8")
+    one, other = (
+        started(tmp_path / name, catalog, GROUNDWIRE_INGEST_STAGING=str(tmp_path / name / "staging"))
+        for name in ("one", "other")
+    )
+    with GroundwireClient(one.address) as client:
+        client.collection("tides").create()
+        begun = client.collection("tides").start_ingest(text)
+    one.kill()
+    with GroundwireClient(other.address) as client:
+        # The other server has looked for what is left by then.
+        waited = client.wait_operation(name=begun.name, timeout=Duration(seconds=12))
+        assert not waited.done, waited
+        one = started(tmp_path / "one", catalog, GROUNDWIRE_INGEST_STAGING=str(tmp_path / "one" / "staging"))
+        assert client.collection("tides").wait(begun).outcome == "created"
+    with GroundwireClient(one.address) as client:
+        client.cancel_operation(name=begun.name)  # of one that has ended changes nothing
+        assert client.collection("tides").text("flood.txt") == text.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("ending", ["cancelled", "a day has passed"])
+def test_a_document_whose_bytes_do_not_return_does_not_wait_for_ever(
+    tmp_path: Path, started: Starter, ending: str
+) -> None:
+    server = postgresql()
+    catalog, text = server.new_database(), tmp_path / "flood.txt"
+    text.write_text("".join(f"Flood {number} follows ebb {number}.\n\n" for number in range(60_000)), encoding="utf-8")
+    one = started(tmp_path / "one", catalog, GROUNDWIRE_INGEST_STAGING=str(tmp_path / "one" / "staging"))
+    with GroundwireClient(one.address) as client:
+        client.collection("tides").create()
+        begun = client.collection("tides").start_ingest(text)
+    one.kill()
+    other = started(tmp_path / "other", catalog, GROUNDWIRE_INGEST_STAGING=str(tmp_path / "other" / "staging"))
+    with GroundwireClient(other.address) as client:
+        if ending == "cancelled":
+            client.cancel_operation(name=begun.name)
+        else:
+            server.execute("UPDATE operations SET create_time = create_time - 86400001", catalog.rpartition("/")[2])
+        expected = CallCancelledError if ending == "cancelled" else NotFoundError
+        with pytest.raises(expected):
+            client.collection("tides").wait(begun)
 
 
 @pytest.mark.parametrize(

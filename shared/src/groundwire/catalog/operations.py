@@ -1,5 +1,6 @@
 """Long-running operations: their requests and outcomes, which outlive the process that runs them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -90,20 +91,25 @@ class Operations(Aggregate):
             statement = statement.where(operations.c.operation_key < before)
         return [_to_operation(row) for row in self._database.query(statement, {"tenant": tenant}).mappings()]
 
-    def take_over(self, *, at_start: bool = True) -> list[Operation]:
+    def take_over(
+        self, can_do: Callable[[Operation], bool] = lambda _: True, *, at_start: bool = True
+    ) -> list[Operation]:
         """Take over the unfinished operations that nobody works on, of all tenants, and return them, oldest first.
 
-        Those of this process are among them only `at_start`, when they are left from its predecessor.
+        Those that this process cannot do are left to another one. Those of this process are among them only
+        `at_start`, when they are left from its predecessor.
         """
         # Nearly always there are none, which a read finds out without holding up other writers.
-        if self._database.query(_UNFINISHED.limit(1)).first() is None:
+        unfinished = [_to_operation(row) for row in self._database.query(_UNFINISHED).mappings()]
+        places = {operation.place for operation in unfinished if can_do(operation)}
+        if not places:
             return []
 
         def work(connection: Connection) -> list[Operation]:
             rows = connection.execute(_UNFINISHED).mappings().all()
             mine = owner_of(connection)
             others = self._database.other_owners(connection) | (frozenset() if at_start else {mine})
-            left = [row for row in rows if row["owner"] not in others]
+            left = [row for row in rows if row["owner"] not in others and row["operation_key"] in places]
             keys = [row["operation_key"] for row in left]
             connection.execute(update(operations).where(operations.c.operation_key.in_(keys)).values(owner=mine))
             return [_to_operation(row) for row in left]

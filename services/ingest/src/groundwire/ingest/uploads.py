@@ -113,6 +113,9 @@ class StagingFolder:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return self._folder
 
+    def holds(self, upload_id: str) -> bool:
+        return (self._folder / upload_id).is_file()
+
     def remove(self, upload_id: str) -> None:
         """Remove a file; a missing one is ignored.
 

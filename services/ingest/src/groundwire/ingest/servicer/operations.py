@@ -19,6 +19,7 @@ from google.protobuf.message import Message
 from groundwire.api.ingest.v1 import ingest_service_pb2 as ingest_pb
 from groundwire.api.ingest.v1 import maintenance_service_pb2 as pb
 from groundwire.catalog.operations import Operation
+from groundwire.catalog.uploads import UPLOAD_RETENTION
 from groundwire.ingest.deletions import DocumentPurge
 from groundwire.ingest.documents import DocumentIngest
 from groundwire.ingest.index_builds import IndexBuilder
@@ -83,11 +84,13 @@ def operation_id_of(name: str) -> str:
 class Work:
     """What an operation does; `drop` gets tenant and id, and removes what was prepared for it once it has ended.
 
-    `do` reports its progress and returns the response; it can be done again from the start. Small work has threads
-    of its own: there may be thousands of it, and it must not wait for what takes hours.
+    `do` reports its progress and returns the response; it can be done again from the start, by a process at which
+    `is_prepared`, which gets the id, is true. Small work has threads of its own: there may be thousands of it, and it
+    must not wait for what takes hours.
     """
 
     do: Callable[[Operation, Budget, Report], Message]
+    is_prepared: Callable[[str], bool] = lambda _operation_id: True
     drop: Callable[[str, str], None] = lambda _tenant, _operation_id: None
     is_small: bool = False
 
@@ -129,7 +132,18 @@ class OperationRunner:
 
     def resume(self, *, at_start: bool = True) -> int:
         """Resume the operations that crashed processes left unfinished, and return how many; all can be repeated."""
-        left = self._operations.take_over(at_start=at_start)
+        database = self._parts.catalog.database
+
+        def can_do(operation: Operation) -> bool:
+            # What another process has staged in a folder of its own waits for its return, but not for ever.
+            return (
+                not database.is_shared
+                or self._work[operation.method].is_prepared(operation.operation_id)
+                or operation.cancel_requested
+                or database.clock.now() - operation.create_time > UPLOAD_RETENTION
+            )
+
+        left = self._operations.take_over(can_do, at_start=at_start)
         for operation in left:
             _log.info("resuming an operation", method=operation.method, collection=operation.collection)
             with self._lock:
@@ -323,13 +337,14 @@ class LongWork:
     operations: OperationRunner = field(init=False)
 
     def __post_init__(self, max_unfinished: int) -> None:
+        is_staged = self.uploads.staging.holds
         by_method = {
             "Reindex": Work(self._build_index),
             "Reembed": Work(self._build_index),
             "CheckStore": Work(self._check_store),
             "PurgeDocuments": Work(self._purge_documents),
-            "IngestDocument": Work(self._ingest_staged, drop=self.uploads.forget, is_small=True),
-            "UploadDocument": Work(self._ingest_staged, drop=self.uploads.finish, is_small=True),
+            "IngestDocument": Work(self._ingest_staged, is_staged, drop=self.uploads.forget, is_small=True),
+            "UploadDocument": Work(self._ingest_staged, is_staged, drop=self.uploads.finish, is_small=True),
         }
         self.operations = OperationRunner(by_method, self.parts, max_unfinished)
 
