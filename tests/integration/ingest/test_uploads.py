@@ -25,7 +25,7 @@ from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.catalog.uploads import UploadNotFoundError
 from groundwire.ingest.parsing import parser_pool
 from groundwire.ingest.servicer.upload_stream import UploadClaims
-from groundwire.ingest.uploads import MAX_PART_BYTES, StagedFile, StagingFolder
+from groundwire.ingest.uploads import MAX_PART_BYTES, StagedFile, StagingFolder, translated_failures
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.document_errors import EmptyDocumentError
 from groundwire.kernel.errors import (
@@ -261,6 +261,12 @@ async def test_a_staging_folder_that_fails_is_said_to_be_unavailable(
     assert isinstance(failure, StoreUnavailableError)
     assert failure.metadata["engine"] == "staging"
     assert harness.service.long_work.uploads.uploads.staged_bytes("default", frozenset()) == unfinished
+
+
+def test_a_full_disk_below_the_staging_folder_is_named() -> None:
+    with pytest.raises(ExhaustedError) as failed, translated_failures(), Path("/dev/full").open("wb", 0) as file:
+        file.write(b"content")
+    assert failed.value.metadata == {"what": "disk"}
 
 
 def test_a_folder_from_which_nothing_can_be_removed_is_said_to_be_unavailable(tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ def translated_failures() -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in _FULL:
-            raise ExhaustedError("no space left for uploads") from error
+            raise ExhaustedError("no space left for uploads", what="disk") from error
         raise StoreUnavailableError("the staging folder failed", engine="staging") from error
 
 
