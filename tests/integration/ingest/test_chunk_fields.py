@@ -13,7 +13,7 @@ from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.catalog.search_view import SearchViews
-from groundwire.kernel.errors import ChunkNotFoundError, DocumentNotFoundError
+from groundwire.kernel.errors import ChunkNotFoundError, DocumentNotFoundError, InvalidRequestError
 from groundwire.kernel.identifiers import DEFAULT_TENANT
 from tests.catalogs import problems_of
 from tests.integration.ingest.harness import CountingEmbedder, Harness
@@ -52,6 +52,18 @@ def test_unknown_documents_and_chunks_are_not_found(harness: Harness, collection
         harness.library.list_chunks(library_pb.ListChunksRequest(collection=collection, reference=by_id("doc_none")))
     with pytest.raises(ChunkNotFoundError):
         chunk_of_id(harness, collection, "doc_none#chunk_000")
+
+
+def test_a_reference_to_no_chunk_is_named_as_the_request_has_it(harness: Harness, collection: str) -> None:
+    one = library_pb.GetChunkRequest(collection=collection, reference=ChunkReference())
+    given = [ChunkReference(chunk_number=1), ChunkReference(), ChunkReference()]
+    several = library_pb.BatchGetChunksRequest(collection=collection, references=given)
+    with pytest.raises(InvalidRequestError) as of_one:
+        harness.library.get_chunk(one)
+    with pytest.raises(InvalidRequestError) as of_several:
+        harness.library.batch_get_chunks(several)
+    assert [each.field for each in of_one.value.violations] == ["reference"]
+    assert [each.field for each in of_several.value.violations] == ["references[1]", "references[2]"]
 
 
 @pytest.mark.requirement("S1-107", "S1-111", "S1-116")

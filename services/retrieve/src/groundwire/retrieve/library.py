@@ -43,7 +43,7 @@ from groundwire.kernel.query_log import LoggedQuery
 from groundwire.kernel.spans import Span
 from groundwire.kernel.vector_store import VectorStore
 from groundwire.retrieve.query_log import LONGEST_WINDOW_S, Pipeline, QueryRecorder
-from groundwire.retrieve.wire.requests import QUERY_TYPE_VALUES, parse_chunk_references
+from groundwire.retrieve.wire.requests import QUERY_TYPE_VALUES, parse_chunk_reference, parse_chunk_references
 from groundwire.rpc import request_context
 from groundwire.rpc.error_status import to_status
 from groundwire.rpc.filter_messages import parse_filter_message
@@ -301,10 +301,10 @@ class LibraryServicer(pb_grpc.LibraryServiceServicer):
     @in_worker
     def GetChunk(self, request: pb.GetChunkRequest) -> pb.GetChunkResponse:
         collection = parse_collection_name(request.collection)
-        references = parse_chunk_references([request.reference], "reference")
-        ((stored, vector),) = self._chunks(collection, references, include_embedding=request.include_embedding)
+        reference = parse_chunk_reference(request.reference)
+        ((stored, vector),) = self._chunks(collection, [reference], include_embedding=request.include_embedding)
         if stored is None:
-            raise ChunkNotFoundError(str(references[0]))
+            raise ChunkNotFoundError(str(reference))
         return pb.GetChunkResponse(
             chunk=to_chunk_message(stored, vector), document=to_document_message(stored.document)
         )

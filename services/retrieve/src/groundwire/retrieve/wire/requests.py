@@ -16,7 +16,7 @@ from groundwire.api.common.v1.record_pb2 import RecordType
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.catalog.filters import Scopes
 from groundwire.kernel.collection import SearchMode
-from groundwire.kernel.errors import FieldViolation, InvalidRequestError, refuse, violations_of
+from groundwire.kernel.errors import FieldViolation, InvalidRequestError, collected, refuse, violations_of
 from groundwire.kernel.filters import And, Comparator, Comparison, Filter, Membership, Or, Scalar
 from groundwire.kernel.identifiers import (
     ENTITY_SCOPE,
@@ -221,13 +221,25 @@ def parse_chunk_references(references: Sequence[ChunkReference], field: str) -> 
     Raises:
         InvalidRequestError: naming each that has neither.
     """
-    kinds = [reference.WhichOneof("reference") for reference in references]
-    refuse(
-        FieldViolation(f"{field}[{number}]", "must have either chunk_id or chunk_number")
-        for number, kind in enumerate(kinds)
-        if kind is None
-    )
-    return [getattr(reference, kind or "") for reference, kind in zip(references, kinds, strict=True)]
+    parsed: list[str | int] = []
+    violations: list[FieldViolation] = []
+    for number, reference in enumerate(references):
+        with collected(violations):
+            parsed.append(parse_chunk_reference(reference, f"{field}[{number}]"))
+    refuse(violations)
+    return parsed
+
+
+def parse_chunk_reference(reference: ChunkReference, field: str = "reference") -> str | int:
+    """Return the id or the number of a chunk.
+
+    Raises:
+        InvalidRequestError: it has neither.
+    """
+    kind = reference.WhichOneof("reference")
+    if kind is None:
+        raise InvalidRequestError.of(field, "must have either chunk_id or chunk_number")
+    return getattr(reference, kind)  # type: ignore[no-any-return]
 
 
 def _expansion_violations(
