@@ -80,7 +80,7 @@ _UNDATED = "Q3 Financial Report. (n.d.). Corporate Finance Quarterly."
         ),
         (
             style_pb.Reference(title="Who pays?", source=_URL, url=_URL, year=2021),
-            f"Unknown (2021). Who pays?. {_URL}. {_URL}",
+            f"Unknown (2021). Who pays? {_URL}",
             f"Who pays? (2021). {_URL}",
         ),
         (
@@ -108,7 +108,7 @@ _UNDATED = "Q3 Financial Report. (n.d.). Corporate Finance Quarterly."
             f"{', '.join(f'A{number}, B.' for number in range(1, 21))} (n.d.). {_WORK} https://doi.org/{_DOI}",
             f"{', '.join(f'A{each}, B.' for each in range(1, 20))}, & A20, B. (n.d.). {_WORK} https://doi.org/{_DOI}",
         ),
-        (style_pb.Reference(title="Foxes", source="Foxes"), "Unknown (n.d.). Foxes. Foxes.", "Foxes. (n.d.)."),
+        (style_pb.Reference(title="Foxes", source="Foxes"), "Unknown (n.d.). Foxes.", "Foxes. (n.d.)."),
         (style_pb.Reference(source="Foxes"), "Unknown (n.d.). Foxes.", "Foxes. (n.d.)."),
         (
             style_pb.Reference(title="Foxes", pages="5, 9"),
@@ -116,7 +116,7 @@ _UNDATED = "Q3 Financial Report. (n.d.). Corporate Finance Quarterly."
             "Foxes. (n.d.). pp. 5, 9.",
         ),
         (style_pb.Reference(), "Unknown (n.d.).", "(n.d.)."),
-        (style_pb.Reference(url=_URL, source=_URL), f"Unknown (n.d.). {_URL}. {_URL}", f"(n.d.). {_URL}"),
+        (style_pb.Reference(url=_URL, source=_URL), f"Unknown (n.d.). {_URL}", f"(n.d.). {_URL}"),
         (style_pb.Reference(title="Foxes", pages="5"), "Unknown (n.d.). Foxes. pp. 5.", "Foxes. (n.d.). p. 5."),
     ],
 )

@@ -142,8 +142,7 @@ def apa(reference: Reference) -> str:
         authors = f"{', '.join(names[:_FIRST_AUTHORS])}, . . . {names[-1]}"
     else:
         authors = ", & ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-    # Do not repeat a source that is also the link or the title.
-    source = "" if reference.source in {reference.url, reference.title} else reference.source
+    source = _source(reference)
     title, source = (reference.title, source) if reference.title else (source, "")
     year = f"({reference.year})." if reference.year else "(n.d.)."
     head = (_with_stop(authors), year, _with_stop(title)) if authors else (_with_stop(title), year)
@@ -162,11 +161,15 @@ def apa_plain(reference: Reference) -> str:
     it.
     """
     authors = ", ".join(_named(reference.authors)) or "Unknown"
-    place = ", ".join(part for part in (reference.source, reference.pages and f"pp. {reference.pages}") if part)
-    head = f"{authors} ({reference.year or 'n.d.'})"
-    text = ". ".join(part for part in (head, reference.title, place) if part)
-    link = _link(reference)
-    return f"{text}. {link}" if link else f"{text}."
+    place = ", ".join(part for part in (_source(reference), reference.pages and f"pp. {reference.pages}") if part)
+    head = f"{authors} ({reference.year or 'n.d.'})."
+    parts = (head, _with_stop(reference.title), _with_stop(place), _link(reference))
+    return " ".join(part for part in parts if part)
+
+
+def _source(reference: Reference) -> str:
+    """Return the source, unless the title or the link says the same, as for a file without a title."""
+    return "" if reference.source in {reference.url, reference.title} else reference.source
 
 
 def _link(reference: Reference) -> str:
