@@ -489,6 +489,12 @@ async def test_fields_of_a_stream_request_are_named_below_ask(rig: Rig) -> None:
     with pytest.raises(InvalidRequestError) as caught:
         await rig.stream("")
     assert {violation.field for violation in caught.value.violations} == {"ask.question"}
+    # What the retriever refuses, too, with its reason.
+    where = retrieval_options_pb2.RetrievalOptions(filter=to_filter_message(parse_filter({"source": {"$gt": 1}})))
+    with pytest.raises(InvalidFilterError) as refused:
+        await rig.stream("What?", options=where)
+    assert [violation.field for violation in refused.value.violations] == ["ask.options.filter.condition.op"]
+    assert str(refused.value).startswith("ask.options.filter.condition.op: ")
 
 
 async def test_errors_of_the_retriever_pass_with_their_reason(rig: Rig) -> None:

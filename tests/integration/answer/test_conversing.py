@@ -15,6 +15,7 @@ from groundwire.answer.settings import AnswerSettings
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.answer.v1 import answer_service_pb2_grpc as pb_grpc
 from groundwire.api.answer.v1 import session_pb2
+from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
 from groundwire.kernel.errors import (
     CollectionNotFoundError,
     InvalidRequestError,
@@ -172,6 +173,10 @@ async def test_questions_are_answered_in_their_order_and_events_do_not_mix(rig: 
         ({"ask": pb.AskRequest(question="x" * 9000, message_id=str(uuid.UUID(int=10)).upper())}, "ask.question"),
         ({"ask": pb.AskRequest(question=_QUESTION)}, "ask.message_id"),
         ({"ask": pb.AskRequest(question=_QUESTION, session_id=str(uuid.UUID(int=2)))}, "ask.session_id"),
+        (
+            {"ask": make_ask(_QUESTION, message_id=str(uuid.UUID(int=11)), options=RetrievalOptions(top_k=0))},
+            "ask.options.top_k",
+        ),
         ({"opening": _CREATE}, "opening"),
         ({}, "request"),
     ],
@@ -294,6 +299,13 @@ async def test_streams_that_do_not_open(rig: Rig, opening: pb.ConverseOpening | 
 
     with pytest.raises(error):
         await anext(aiter(rig.stub.Converse(sent())))
+
+
+async def test_fields_of_a_session_to_open_are_named_below_it(rig: Rig) -> None:
+    opening = pb.ConverseOpening(create=pb.CreateSessionRequest(collection="docs", scope="global"))
+    with pytest.raises(InvalidRequestError) as caught:
+        await _Talk(rig.stub, opening).opened()
+    assert [violation.field for violation in caught.value.violations] == ["opening.create.scope"]
 
 
 @asynccontextmanager

@@ -105,6 +105,22 @@ def collected(violations: list[FieldViolation]) -> Iterator[None]:
         violations += error.violations
 
 
+@contextmanager
+def fields_below(place: str) -> Iterator[None]:
+    """Name the fields of what a block refuses below the field that holds its message; an empty `place` is none."""
+    try:
+        yield
+    except InvalidRequestError as error:
+        if place:
+            error.violations = tuple(
+                FieldViolation(f"{place}.{each.field}" if each.field else "", each.description)
+                for each in error.violations
+            )
+            error.message = "; ".join(f"{each.field}: {each.description}" for each in error.violations)
+            error.args = (error.message,)
+        raise
+
+
 def refuse(violations: Iterable[FieldViolation]) -> None:
     """Raise InvalidRequestError naming all violations, if there are any."""
     if found := list(violations):

@@ -14,7 +14,7 @@ from groundwire.api.answer.v1 import answer_pb2, session_pb2
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.common.v1 import role_pb2, span_pb2
 from groundwire.kernel.clock import epoch_ms, from_epoch_ms
-from groundwire.kernel.errors import FieldViolation, InvalidRequestError, refuse, violations_of
+from groundwire.kernel.errors import FieldViolation, InvalidRequestError, fields_below, refuse, violations_of
 from groundwire.kernel.identifiers import (
     ENTITY_SCOPE,
     GLOBAL_SCOPE,
@@ -48,13 +48,16 @@ MAX_ANSWER_CHARS = 2000
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
-def parse_ask_request(request: pb.AskRequest, max_question_chars: int) -> AskedQuestion:
+def parse_ask_request(request: pb.AskRequest, max_question_chars: int, place: str = "") -> AskedQuestion:
     """Return the question; a missing message id of a single question is made here.
+
+    `place` is the field that holds the request, if another one does.
 
     Raises:
         InvalidRequestError: naming every field that breaks a rule.
     """
-    refuse(_violations(request, max_question_chars))
+    with fields_below(place):
+        refuse(_violations(request, max_question_chars))
     return AskedQuestion(
         question=request.question,
         collection=request.collection,
@@ -71,6 +74,7 @@ def parse_ask_request(request: pb.AskRequest, max_question_chars: int) -> AskedQ
         splits_topics=request.new_session_on_topic_shift,
         expected_head=request.expected_head if request.HasField("expected_head") else None,
         strictness=request.strictness if request.HasField("strictness") else None,
+        place=place,
     )
 
 
@@ -80,11 +84,7 @@ def parse_stream_request(request: pb.AskStreamRequest, max_question_chars: int) 
         raise InvalidRequestError.of(
             "after_sequence", "must not be negative, and needs a session, because only sessions store answers"
         )
-    try:
-        return parse_ask_request(request.ask, max_question_chars)
-    except InvalidRequestError as error:
-        below = [FieldViolation(f"ask.{each.field}", each.description) for each in error.violations]
-        raise InvalidRequestError(below) from error
+    return parse_ask_request(request.ask, max_question_chars, "ask")
 
 
 async def parse_conversation(

@@ -26,7 +26,7 @@ from groundwire.api.answer.v1 import answer_service_pb2_grpc as pb_grpc
 from groundwire.api.answer.v1 import citation_pb2
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.clock import Clock
-from groundwire.kernel.errors import ConflictError, InvalidRequestError, NotAvailableError
+from groundwire.kernel.errors import ConflictError, InvalidRequestError, NotAvailableError, fields_below
 from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.identifiers import parse_uuid
 from groundwire.rpc import request_context
@@ -203,7 +203,9 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         if first is None or not first.HasField("opening"):
             raise InvalidRequestError.of("opening", "must be the first message")
         if first.opening.HasField("create"):
-            session_id = (await self.CreateSession(first.opening.create, context)).session.session_id
+            with fields_below("opening.create"):
+                created = await self.CreateSession(first.opening.create, context)
+            session_id = created.session.session_id
         else:
             session_id = parse_uuid(first.opening.session_id, "opening.session_id")
         opened = await open_session(self.sessions, tenant, session_id)

@@ -32,6 +32,8 @@ from groundwire.kernel.errors import (
     FieldViolation,
     InvalidRequestError,
     PreconditionError,
+    collected,
+    fields_below,
     refuse,
 )
 from groundwire.kernel.filter_parsing import resolve_filter
@@ -178,21 +180,15 @@ class LibraryServicer(pb_grpc.LibraryServiceServicer):
         """Return the texts of several spans, as many as fit."""
         collection = parse_collection_name(request.collection)
         _check_count(request.spans, "spans")
-        spans, violations = [], list[FieldViolation]()
+        spans, violations = list[tuple[DocumentReference, pb.SpanReference]](), list[FieldViolation]()
         for number, each in enumerate(request.spans):
-            try:
-                reference = parse_reference(each.reference)
-            except InvalidRequestError as error:
-                violations += [
-                    FieldViolation(f"spans[{number}].{wrong.field}", wrong.description) for wrong in error.violations
-                ]
-                continue
+            with collected(violations), fields_below(f"spans[{number}]"):
+                spans.append((parse_reference(each.reference), each))
             if not (0 <= each.span.start < each.span.end and each.span.end - each.span.start <= MAX_SPAN_CHARS):
                 rule = f"must begin at 0 or later and have 1 to {MAX_SPAN_CHARS} code points"
                 violations.append(FieldViolation(f"spans[{number}].span", rule))
             if each.generation < 0:
                 violations.append(FieldViolation(f"spans[{number}].generation", "must not be negative"))
-            spans.append((reference, each))
         refuse(violations)
         outcomes = self.read_spans(request_context.current().identity, collection, spans)
         return pb.ReadSpansResponse(outcomes=as_many_as_fit(outcomes))
