@@ -30,6 +30,7 @@ from groundwire.kernel.errors import FieldViolation, InvalidRequestError, NotFou
         ('{"date_created": {"$gte": 1719792000000}}', {"date_created": {"$gte": "2024-07-01T00:00:00Z"}}),
         ('{"$not": {"ingested_at": {"$lt": 1}}}', {"$not": {"ingested_at": {"$lt": "1970-01-01T00:00:00.001Z"}}}),
         ('{"date_created": {"$in": [0]}}', {"date_created": {"$in": ["1970-01-01T00:00:00Z"]}}),
+        ('{"date_created": {"$lt": 9223372036854775807}}', {"date_created": {"$lt": 9223372036854775807}}),
         ('{"page": {"$gte": 5}}', {"page": {"$gte": 5}}),
         ('{"date_created": {"$exists": true}}', {"date_created": {"$exists": True}}),
     ],

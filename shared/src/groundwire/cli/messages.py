@@ -1,5 +1,6 @@
 """Turns messages of the contract into the plain JSON that the command line prints."""
 
+from contextlib import suppress
 from typing import Any
 
 from google.protobuf.duration_pb2 import Duration
@@ -73,11 +74,12 @@ def _with_times(condition: Any, *, is_time: bool = False) -> Any:
     if isinstance(condition, list):
         return [_with_times(each, is_time=is_time) for each in condition]
     if is_time and isinstance(condition, int) and not isinstance(condition, bool):
-        return (
-            from_epoch_ms(condition)
-            .isoformat(timespec="milliseconds" if condition % 1000 else "seconds")
-            .replace("+00:00", "Z")
-        )
+        with suppress(OverflowError):  # outside of the years 1 to 9999 a number is the only way to write it
+            return (
+                from_epoch_ms(condition)
+                .isoformat(timespec="milliseconds" if condition % 1000 else "seconds")
+                .replace("+00:00", "Z")
+            )
     return condition
 
 

@@ -37,7 +37,8 @@ def epoch_ms(moment: datetime) -> int:
 
 def from_epoch_ms(milliseconds: int) -> datetime:
     """Return the aware UTC datetime of milliseconds since 1970-01-01T00:00Z."""
-    return datetime.fromtimestamp(milliseconds / 1000, UTC)
+    # Not by `fromtimestamp()`: a float of seconds has no room for the milliseconds of distant centuries.
+    return _EPOCH + timedelta(milliseconds=milliseconds)
 
 
 def whole_milliseconds(moment: datetime) -> datetime:
