@@ -24,7 +24,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.descriptor_pool import DescriptorPool
 
 from groundwire.rpc.health import ACCEPTING
-from groundwire.rpc.methods import DeadlineTable, is_read
+from groundwire.rpc.methods import CALL_LIMITS, DeadlineTable, Work, is_read
 
 ROOT = Path(__file__).resolve().parents[1]
 PROTOS = ROOT / "protos"
@@ -140,8 +140,9 @@ def service_config(services: Iterable[ServiceDescriptor]) -> dict[str, Any]:
         # A replica that is going to stop says so here; its calls go elsewhere before it refuses any.
         "healthCheckConfig": {"serviceName": ACCEPTING},
         "methodConfig": list(groups.values()),
-        # Stops retrying while more than about one call in ten fails, so that an outage makes no storm.
-        "retryThrottling": {"maxTokens": 10, "tokenRatio": 0.1},
+        # Stops retrying while more than about one call in ten fails, so that an outage makes no storm. Half of the
+        # tokens are left to the calls that a replica works on when it dies: they fail at once, and another takes them.
+        "retryThrottling": {"maxTokens": 2 * CALL_LIMITS[Work.SEARCH], "tokenRatio": 0.1},
     }
 
 

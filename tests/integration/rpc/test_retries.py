@@ -1,5 +1,6 @@
 """The published service configs: what a channel repeats by itself, when, and what it does not."""
 
+import asyncio
 import json
 import time
 from collections.abc import AsyncIterator
@@ -112,6 +113,29 @@ async def test_the_shipped_client_repeats_what_has_a_request_id(error: Groundwir
     async with serving(servicer) as (_, port), AsyncGroundwireClient(f"127.0.0.1:{port}") as client:
         await client.ingest_document(collection="c", source_uri="a.md", text="t")
     assert servicer.calls == 3
+
+
+CROWD = 100
+"""As many calls at a time as one replica may have, or nearly."""
+
+
+async def test_all_calls_that_fail_together_are_repeated_as_those_of_a_replica_that_dies() -> None:
+    servicer = crowded(StoreUnavailableError("down", engine="memory"), refusals=CROWD)
+    async with serving(servicer) as (_, port), channel(port) as opened:
+        stubs = Stubs(opened)
+        await asyncio.gather(*(stubs.GetDocument(library_pb.GetDocumentRequest()) for _ in range(CROWD)))
+    assert servicer.calls == 2 * CROWD
+
+
+async def test_an_outage_makes_no_storm() -> None:
+    servicer = crowded(StoreUnavailableError("down", engine="memory"), refusals=10 * CROWD)
+    async with serving(servicer) as (_, port), channel(port) as opened:
+        stubs = Stubs(opened)
+        for _ in range(4):
+            calls = [stubs.GetDocument(library_pb.GetDocumentRequest()) for _ in range(CROWD)]
+            failed = await asyncio.gather(*calls, return_exceptions=True)
+            assert all(isinstance(each, grpc.aio.AioRpcError) for each in failed)
+    assert servicer.calls < 6 * CROWD, "all calls are repeated, and not only the first"
 
 
 @pytest.mark.alone
