@@ -15,6 +15,7 @@ from google.api.field_behavior_pb2 import FieldBehavior, field_behavior
 from google.protobuf import message_factory
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor, MethodDescriptor
 from google.protobuf.message import Message
+from google.rpc import error_details_pb2, status_pb2
 
 from groundwire.api.answer.v1 import answer_service_pb2
 from groundwire.api.ingest.v1 import (
@@ -296,10 +297,44 @@ _TOLD: Final = {
 }
 
 
+def wrong_details(method: MethodDescriptor, code: str, details: bytes) -> str:
+    """Return what is wrong with the details of a refusal: its reason, or the fields that it names; empty if nothing."""
+    reasons, fields = list[str](), list[str]()
+    for each in status_pb2.Status.FromString(details).details:
+        info, bad_request = error_details_pb2.ErrorInfo(), error_details_pb2.BadRequest()
+        if each.Unpack(info):
+            reasons.append(info.reason)
+        elif each.Unpack(bad_request):
+            fields += [violation.field for violation in bad_request.field_violations]
+    if len(reasons) != 1:
+        return f"has the reasons {reasons}"
+    if code == "INVALID_ARGUMENT" and not fields:
+        return "names no field"
+    return ", ".join(f"names {each!r}" for each in fields if not _has_field(method.input_type, each))
+
+
+def _has_field(kind: Descriptor, path: str) -> bool:
+    # A message that cannot be read is a `request`, violations that do not fit have no name, and long names are cut. The
+    # chunks and the text of a document count over all messages of their stream.
+    if path in {"", "request", "text", *kind.oneofs_by_name} or path.startswith("chunks") or path.endswith("…"):
+        return True
+    name, _, rest = path.partition(".")
+    found = kind.fields_by_name.get(name.partition("[")[0])
+    if found is None or ("[" in name) > found.is_repeated:
+        return False
+    inner = found.message_type
+    # Conditions of a filter in JSON and keys of metadata have paths of their own.
+    is_leaf = not rest or found.name == "json" or (inner is not None and inner.GetOptions().map_entry)
+    return is_leaf or (inner is not None and _has_field(inner, rest))
+
+
 async def send(
     address: str, channel: Any, method: MethodDescriptor, sent: list[bytes], metadata: Metadata = ()
-) -> tuple[str, list[bytes], bytes]:
-    """Make a call of any kind; return the name of its code, its messages, and what its details and trailers say."""
+) -> tuple[str, list[bytes], bytes, bytes]:
+    """Make a call of any kind; return the name of its code, its messages, and what its details and trailers say.
+
+    Last the details alone, as they are.
+    """
     path = f"/{method.containing_service.full_name}/{method.name}"
     shape = f"{'stream' if method.client_streaming else 'unary'}_{'stream' if method.server_streaming else 'unary'}"
     try:
@@ -316,5 +351,5 @@ async def send(
         failed = cast("Any", error)
         values = [failed.details() or "", *(value for _, value in failed.trailing_metadata() or ())]
         told = b" ".join(value if isinstance(value, bytes) else value.encode() for value in values)
-        return failed.code().name, [], told
-    return "OK", responses, b""
+        return failed.code().name, [], told, dict(failed.trailing_metadata() or ()).get("grpc-status-details-bin", b"")
+    return "OK", responses, b"", b""

@@ -221,7 +221,7 @@ def begin(made: World, caller: Caller) -> None:
 async def call(made: World, channel: Any, builder: Builder, rng: random.Random, caller: Caller) -> None:
     """Make one call and look at what it tells."""
     method, sent = choose(made, builder, rng)
-    code, responses, told = await send(made.address, channel, method, sent, caller.metadata)
+    code, responses, told, _ = await send(made.address, channel, method, sent, caller.metadata)
     made.codes[f"{method.name} {code}"] += 1
     if code == "OK" and work_of(method.name) in {Work.WRITE, Work.UPLOAD}:
         # Ids of records may be chosen: who may use one gives it to whom it likes.

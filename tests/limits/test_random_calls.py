@@ -23,7 +23,7 @@ from groundwire.api.ingest.v1.collection_pb2 import PROFILE_BOOK, PROFILE_CONVER
 from groundwire.client import AsyncGroundwireClient
 from groundwire.kernel.errors import AlreadyExistsError, GroundwireError, NotFoundError
 from tests.limits.attacked_server import start
-from tests.limits.random_calls import DEADLINE_S, Builder, Known, facts, send
+from tests.limits.random_calls import DEADLINE_S, Builder, Known, facts, send, wrong_details
 
 CALLS = int(os.environ.get("GROUNDWIRE_TEST_CALLS", "20000"))
 SEED = int(os.environ.get("GROUNDWIRE_TEST_SEED", "8"))
@@ -53,6 +53,7 @@ class Figures:
     codes: Counter[str] = field(default_factory=Counter)
     by_method: Counter[tuple[str, str]] = field(default_factory=Counter)
     bad: list[str] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
     longest_s: float = 0.0
 
     def note(self, method: str, code: str, what: str, taken_s: float, sent: list[bytes]) -> None:
@@ -99,7 +100,9 @@ async def call(address: str, channel: Any, builder: Builder, known: Known, figur
     method = builder.method()
     sent = builder.requests(method)
     began = time.monotonic()
-    code, responses, told = await send(address, channel, method, sent)
+    code, responses, told, details = await send(address, channel, method, sent)
+    if code != "OK" and (wrong := wrong_details(method, code, details)):
+        figures.wrong.append(f"{method.name} {wrong}: {told!r}: {[raw[:400] for raw in sent]}")
     figures.note(method.name, code, repr(told), time.monotonic() - began, sent)
     kind = message_factory.GetMessageClass(method.output_type)
     for response in responses[:3]:
@@ -150,6 +153,7 @@ async def test_random_calls_end_in_results_or_typed_refusals(
         )
 
     assert figures.bad == []
+    assert figures.wrong == []
     assert defects == []
     assert "Traceback" not in log
     assert figures.codes.total() == count

@@ -171,7 +171,7 @@ async def test_chunks_that_were_announced_and_did_not_come_are_missed(
 ) -> None:
     for announced, came in ((4, 3), (3, 4), (0, 1), (MANY + 1, 1)):
         messages = put_chunks_messages(header(collection, chunk_count=announced), chunks(came), 2)
-        assert field_of(await refusal(stub.PutChunks(messages))) == "chunk_count"
+        assert field_of(await refusal(stub.PutChunks(messages))) == "header.chunk_count"
     assert harness.sources(collection) == []
     messages = put_chunks_messages(header(collection, chunk_count=3), chunks(3), 2)
     assert (await stub.PutChunks(messages)).result.counts.chunk_count == 3
@@ -187,7 +187,7 @@ async def test_messages_out_of_order_are_refused(stub: Any, harness: Harness, co
     bad = pb.PutChunksRequest(header=header(collection, source_uri="../up"))
     call = stub.PutChunks()
     await call.write(bad)
-    assert field_of(await refusal(call)) == "source_uri", "told before anything is sent"
+    assert field_of(await refusal(call)) == "header.source_uri", "told before anything is sent"
     assert harness.sources(collection) == []
 
 

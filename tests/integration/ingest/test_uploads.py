@@ -414,6 +414,15 @@ async def test_less_than_a_byte_cannot_be_announced(stub: Any, collection: str, 
     assert [violation.field for violation in refused.violations] == ["header.total_bytes"]
 
 
+async def test_a_field_of_the_header_is_named_below_it(stub: Any, collection: str) -> None:
+    header = pb.UploadHeader(collection=collection, source_uri="../a.txt", total_bytes=5)
+    stream = Stream(stub, header)
+    await stream.call.write(pb.UploadDocumentRequest(header=header))
+    refused = await stream.failure()
+    assert isinstance(refused, InvalidRequestError)
+    assert [violation.field for violation in refused.violations] == ["header.source_uri"]
+
+
 async def test_of_two_streams_of_one_upload_the_newer_goes_on(stub: Any, harness: Harness, collection: str) -> None:
     content = long_text(10, 60).encode()
     header = header_of(collection, "a.txt", content)

@@ -47,8 +47,9 @@ def test_pages_are_part_of_a_place() -> None:
 def test_a_refused_file_is_told_without_the_field_its_content_went_into() -> None:
     for field in ("content", "part.data", "header.total_bytes"):
         assert reason_of(EmptyDocumentError.of(field, "is empty")) == "is empty"
-    both = [FieldViolation("content", "is empty"), FieldViolation("source_uri", "has ..")]
-    assert reason_of(InvalidRequestError(both)) == "is empty; source_uri: has .."
+    for field in ("source_uri", "header.source_uri"):
+        both = [FieldViolation("content", "is empty"), FieldViolation(field, "has ..")]
+        assert reason_of(InvalidRequestError(both)) == "is empty; source_uri: has .."
     assert reason_of(NotFoundError("x")) == "resource 'x' does not exist"
 
 

@@ -236,7 +236,9 @@ def show_skipped(skipped: Sequence[SkippedFile], *, verbose: bool) -> None:
 DEFAULT_JOBS = 8
 PLANNED_BYTES = 4 * 1024 * 1024
 """Larger files do not fit into one message and cannot be planned."""
-_CONTENT_FIELDS = frozenset({"content", "part.data", "header.total_bytes"})
+# Where the requests that carry a file have what the user knows by shorter names.
+_HEADER = "header."
+_CONTENT_FIELDS = frozenset({"content", "part.data", f"{_HEADER}total_bytes"})
 # Documents that are named before they are deleted.
 _NAMED = 20
 
@@ -670,7 +672,9 @@ class IngestRun:
 def _concerns_all(error: GroundwireError) -> bool:
     """Tell whether all other files would fail, too: for the server, its disk or model, the credential or options."""
     if isinstance(error, InvalidRequestError):
-        return bool(error.violations) and all(each.field.startswith("chunking.") for each in error.violations)
+        return bool(error.violations) and all(
+            each.field.removeprefix(_HEADER).startswith("chunking.") for each in error.violations
+        )
     if isinstance(error, ExhaustedError):
         return error.metadata.get("what") == "disk"
     of_all = UnavailableError | CallCancelledError | EmbeddingMismatchError
@@ -682,6 +686,6 @@ def reason_of(error: GroundwireError) -> str:
     if not isinstance(error, InvalidRequestError):
         return error.message
     return "; ".join(
-        each.description if each.field in _CONTENT_FIELDS else f"{each.field}: {each.description}"
+        each.description if each.field in _CONTENT_FIELDS else f"{each.field.removeprefix(_HEADER)}: {each.description}"
         for each in error.violations
     )

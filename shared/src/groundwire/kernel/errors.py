@@ -24,7 +24,7 @@ GroundwireError
 `groundwire.rpc.error_status` holds the one table from these classes to gRPC codes.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -106,14 +106,19 @@ def collected(violations: list[FieldViolation]) -> Iterator[None]:
 
 
 @contextmanager
-def fields_below(place: str) -> Iterator[None]:
-    """Name the fields of what a block refuses below the field that holds its message; an empty `place` is none."""
+def fields_below(place: str, names: Container[str]) -> Iterator[None]:
+    """Name the fields of a message that a block refuses as the request has them: below the field that holds it.
+
+    `names` are those of the message; other fields are of the request itself and keep their names.
+    """
     try:
         yield
     except InvalidRequestError as error:
-        if place:
+        if error.violations:  # a peer of another kind may name none
             error.violations = tuple(
-                FieldViolation(f"{place}.{each.field}" if each.field else "", each.description)
+                FieldViolation(f"{place}.{each.field}", each.description)
+                if each.field.partition(".")[0].partition("[")[0] in names
+                else each
                 for each in error.violations
             )
             error.message = "; ".join(f"{each.field}: {each.description}" for each in error.violations)

@@ -63,7 +63,6 @@ from groundwire.kernel.errors import (
     PermissionDeniedError,
     SessionHeadMovedError,
     SessionNotFoundError,
-    fields_below,
 )
 from groundwire.kernel.identity import current_identity
 from groundwire.kernel.latencies import Step
@@ -95,7 +94,7 @@ class AskedQuestion:
     single question; `conversation_id` and `scope` those of the session it is asked in. `splits_topics` starts a new
     session if the topic changes. `expected_head` is the newest message that the session must have, None for any.
     `strictness` is the least support of the leading statement of an extractive answer, in [0, 1], None for the
-    server's. `place` is the field of the request that holds the question, empty if the request is the question.
+    server's.
     """
 
     question: str
@@ -118,7 +117,6 @@ class AskedQuestion:
     strictness: float | None = None
     conversation_id: str = ""
     scope: str = ""
-    place: str = ""
 
     @property
     def is_selective(self) -> bool:
@@ -185,8 +183,7 @@ class Answerer:
             GroundwireError: what the retriever raises.
         """
         progress = progress or self._nothing_yet(ask)
-        with fields_below(ask.place):
-            retrieval = await self._retrieve(ask)
+        retrieval = await self._retrieve(ask)
         progress.search = retrieval.report
         # The report may have hits that are no passages to answer from, and passages that are no hits: records.
         found = frozenset(passage.document_id for passage in retrieval.passages)
@@ -623,8 +620,7 @@ def _earlier_reply(used: Exchange | None, ask: AskedQuestion) -> Message | None:
 
 def _refuse_other_collection(session: Session, ask: AskedQuestion) -> None:
     if ask.collection and ask.collection != session.collection:
-        with fields_below(ask.place):
-            raise InvalidRequestError.of("collection", f"the session is about {session.collection!r}")
+        raise InvalidRequestError.of("collection", f"the session is about {session.collection!r}")
 
 
 def _refuse_unfit(session: Session, ask: AskedQuestion, *, is_new: bool = True) -> None:

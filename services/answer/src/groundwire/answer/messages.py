@@ -3,6 +3,7 @@
 import re
 import uuid
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 
 from groundwire.answer.ask import AskedQuestion
@@ -48,16 +49,13 @@ MAX_ANSWER_CHARS = 2000
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
-def parse_ask_request(request: pb.AskRequest, max_question_chars: int, place: str = "") -> AskedQuestion:
+def parse_ask_request(request: pb.AskRequest, max_question_chars: int) -> AskedQuestion:
     """Return the question; a missing message id of a single question is made here.
-
-    `place` is the field that holds the request, if another one does.
 
     Raises:
         InvalidRequestError: naming every field that breaks a rule.
     """
-    with fields_below(place):
-        refuse(_violations(request, max_question_chars))
+    refuse(_violations(request, max_question_chars))
     return AskedQuestion(
         question=request.question,
         collection=request.collection,
@@ -74,7 +72,6 @@ def parse_ask_request(request: pb.AskRequest, max_question_chars: int, place: st
         splits_topics=request.new_session_on_topic_shift,
         expected_head=request.expected_head if request.HasField("expected_head") else None,
         strictness=request.strictness if request.HasField("strictness") else None,
-        place=place,
     )
 
 
@@ -84,7 +81,13 @@ def parse_stream_request(request: pb.AskStreamRequest, max_question_chars: int) 
         raise InvalidRequestError.of(
             "after_sequence", "must not be negative, and needs a session, because only sessions store answers"
         )
-    return parse_ask_request(request.ask, max_question_chars, "ask")
+    with below_ask():
+        return parse_ask_request(request.ask, max_question_chars)
+
+
+def below_ask() -> AbstractContextManager[None]:
+    """Name the fields of a question that a block refuses below `ask`."""
+    return fields_below("ask", pb.AskRequest.DESCRIPTOR.fields_by_name)
 
 
 async def parse_conversation(

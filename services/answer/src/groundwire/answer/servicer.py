@@ -187,11 +187,12 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         ask = messages.parse_stream_request(request, self.max_question_chars)
         after, sequence = request.after_sequence, 0
         events = self._events(ask, is_resumed=after > 0)
-        async with aclosing(numbered(events)) as numbered_events:
-            async for event in numbered_events:
-                sequence = max(sequence, event.sequence)
-                if event.HasField("heartbeat") or event.sequence > after:
-                    yield pb.AskStreamResponse(event=event)
+        with messages.below_ask():
+            async with aclosing(numbered(events)) as numbered_events:
+                async for event in numbered_events:
+                    sequence = max(sequence, event.sequence)
+                    if event.HasField("heartbeat") or event.sequence > after:
+                        yield pb.AskStreamResponse(event=event)
         if sequence < after:
             raise InvalidRequestError.of("after_sequence", f"the answer has {sequence} events")
 
@@ -203,7 +204,7 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         if first is None or not first.HasField("opening"):
             raise InvalidRequestError.of("opening", "must be the first message")
         if first.opening.HasField("create"):
-            with fields_below("opening.create"):
+            with fields_below("opening.create", pb.CreateSessionRequest.DESCRIPTOR.fields_by_name):
                 created = await self.CreateSession(first.opening.create, context)
             session_id = created.session.session_id
         else:
@@ -230,9 +231,10 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
     async def _answer_of_stream(self, ask: AskedQuestion, budget: Budget) -> AsyncGenerator[pb.AnswerEvent, None]:
         """Yield the events of an answer, in a task of its own."""
         request_context.bind(replace(request_context.current(), budget=budget))
-        async with aclosing(self._events(ask)) as events:
-            async for event in events:
-                yield event
+        with messages.below_ask():
+            async with aclosing(self._events(ask)) as events:
+                async for event in events:
+                    yield event
 
     async def GetAnswer(self, request: pb.GetAnswerRequest, _context: Any) -> pb.GetAnswerResponse:
         session_id, answer_id = parse_uuid(request.session_id, "session_id"), parse_uuid(request.answer_id, "answer_id")

@@ -182,7 +182,7 @@ class LibraryServicer(pb_grpc.LibraryServiceServicer):
         _check_count(request.spans, "spans")
         spans, violations = list[tuple[DocumentReference, pb.SpanReference]](), list[FieldViolation]()
         for number, each in enumerate(request.spans):
-            with collected(violations), fields_below(f"spans[{number}]"):
+            with collected(violations), fields_below(f"spans[{number}]", ("reference",)):
                 spans.append((parse_reference(each.reference), each))
             if not (0 <= each.span.start < each.span.end and each.span.end - each.span.start <= MAX_SPAN_CHARS):
                 rule = f"must begin at 0 or later and have 1 to {MAX_SPAN_CHARS} code points"

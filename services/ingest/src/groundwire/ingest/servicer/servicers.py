@@ -73,6 +73,7 @@ from groundwire.kernel.errors import (
     DocumentNotFoundError,
     InvalidRequestError,
     PermissionDeniedError,
+    fields_below,
 )
 from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.filters import Filter, leaves
@@ -128,9 +129,10 @@ class IngestServicer(ingest_grpc.IngestServiceServicer):
         self, request_iterator: AsyncIterator[ingest_pb.UploadDocumentRequest], context: Any
     ) -> AsyncGenerator[ingest_pb.UploadDocumentResponse, None]:
         current = request_context.current()
-        async with aclosing(self.uploads.receive(request_iterator, current.tenant, current.budget)) as events:
-            async for event in events:
-                yield event
+        with fields_below("header", ingest_pb.UploadHeader.DESCRIPTOR.fields_by_name):
+            async with aclosing(self.uploads.receive(request_iterator, current.tenant, current.budget)) as events:
+                async for event in events:
+                    yield event
 
     @document
     def PlanIngest(self, request: ingest_pb.PlanIngestRequest) -> ingest_pb.PlanIngestResponse:
@@ -141,7 +143,8 @@ class IngestServicer(ingest_grpc.IngestServiceServicer):
         self, request_iterator: AsyncIterator[ingest_pb.PutChunksRequest], context: Any
     ) -> ingest_pb.PutChunksResponse:
         current = request_context.current()
-        return await self.chunks.receive(request_iterator, current.tenant, current.budget)
+        with fields_below("header", ingest_pb.PutChunksHeader.DESCRIPTOR.fields_by_name):
+            return await self.chunks.receive(request_iterator, current.tenant, current.budget)
 
     @change
     def PurgeDocuments(self, request: ingest_pb.PurgeDocumentsRequest) -> operations_pb2.Operation:
