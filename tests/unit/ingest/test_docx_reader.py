@@ -95,6 +95,50 @@ def test_bold_styles_set_titles_unless_a_run_is_not_bold() -> None:
     assert [heading.text for heading in read(save(document)).outline.headings] == ["Tides", "Floods", "Storms"]
 
 
+@pytest.mark.parametrize(("term", "told"), [("Definition Term", "Definition"), ("List Heading", "List Contents")])
+def test_a_list_of_definitions_is_a_list_of_terms_with_what_explains_them(term: str, told: str) -> None:
+    document = docx.Document()
+    for name in (term, told):
+        document.styles.add_style(name, WD_STYLE_TYPE.PARAGRAPH)
+    for style, text in (
+        (term, "Ebb"),
+        (told, "The sea goes out."),
+        (term, "Flow:"),
+        (term, "Flood"),
+        (told, "The sea comes in."),
+        (told, "It comes twice a day."),
+    ):
+        document.add_paragraph(text, style=style)
+    document.add_paragraph("So it is.")
+    document.add_paragraph("Neap", style=term)
+    document.add_table(1, 2).cell(0, 0).text = "moon"
+    document.add_paragraph("Spring", style=term)
+    assert read(save(document)).text == (
+        "- Ebb: The sea goes out.\n- Flow, Flood: The sea comes in.\n\n"
+        "  It comes twice a day.\n\nSo it is.\n\nNeap\n\nmoon\n\nSpring"
+    )
+
+
+def test_a_definition_without_a_term_is_a_paragraph() -> None:
+    document = docx.Document()
+    document.styles.add_style("Definition", WD_STYLE_TYPE.PARAGRAPH)
+    document.add_paragraph("Ebb is when the sea goes out.", style="Definition")
+    assert read(save(document)).text == "Ebb is when the sea goes out."
+
+
+@pytest.mark.parametrize("style", ["Source Code", "HTML Preformatted", "Preformatted Text"])
+def test_paragraphs_of_code_are_one_block(style: str) -> None:
+    document = docx.Document()
+    document.styles.add_style(style, WD_STYLE_TYPE.PARAGRAPH)
+    document.add_paragraph("Run this:")
+    document.add_paragraph("if tide:\n    wait()", style=style)
+    document.add_paragraph("go()", style=style)
+    document.add_paragraph("Then swim.")
+    found = read(save(document))
+    assert found.text == "Run this:\n\n```\nif tide:\n    wait()\ngo()\n```\n\nThen swim."
+    assert [found.text[start:end] for start, end in found.outline.verbatim] == ["```\nif tide:\n    wait()\ngo()\n```"]
+
+
 def test_headings_lists_and_tables_keep_their_form() -> None:
     document = docx.Document()
     document.add_heading("Of Tides", level=0)

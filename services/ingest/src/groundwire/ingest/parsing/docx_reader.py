@@ -48,6 +48,10 @@ _OLD_COPY = frozenset({_MC + "Fallback"})
 _SKIPPED = _OLD_COPY | {_W + name for name in ("del", "moveFrom", "instrText", "delText", "pPr", "rPr")}
 # What Word writes into tables of contents and lists of figures: titles that stand elsewhere, with numbers of pages.
 _STYLES_OF_CONTENTS = re.compile(r"toc (?:[1-9]|heading)|table of figures", re.IGNORECASE)
+# What Pandoc, LibreOffice and Word call the terms of a list of definitions, what explains them, and code.
+_STYLES_OF_TERMS = re.compile(r"definition term|list heading", re.IGNORECASE)
+_STYLES_OF_DEFINITIONS = re.compile(r"definition|list contents", re.IGNORECASE)
+_STYLES_OF_CODE = re.compile(r"source code|(?:html )?preformatted(?: text)?|macro text", re.IGNORECASE)
 _MAX_LEVEL = 6
 _BODY_TEXT_LEVEL = 9
 # Styles may be based on one another in a circle.
@@ -109,7 +113,14 @@ class _Blocks:
         styles = [style for style in styles if style.type is not None]
         self._levels = {style.style_id: _level_of_style(style) for style in styles}
         self._bold = {style.style_id for style in styles if _is_bold(style.element)}
-        self._of_contents = {style.style_id for style in styles if _STYLES_OF_CONTENTS.fullmatch(style.name or "")}
+        self._of_contents, self._of_terms, self._of_definitions, self._of_code = (
+            {style.style_id for style in styles if named.fullmatch(style.name or "")}
+            for named in (_STYLES_OF_CONTENTS, _STYLES_OF_TERMS, _STYLES_OF_DEFINITIONS, _STYLES_OF_CODE)
+        )
+        # What the next paragraph may belong to: terms without a definition, one that has begun, lines of code.
+        self._terms: list[str] = []
+        self._in_definition = False
+        self._code: list[str] = []
         self._titles: dict[Any, int] = {}
         self.has_contents = False
         """Whether a paragraph was left out because it belongs to a table of contents."""
@@ -135,24 +146,58 @@ class _Blocks:
             if element.tag == _PARAGRAPH:
                 self._add_paragraph(element)
             elif element.tag == _TABLE:  # a table inside a cell is part of that cell
+                self._end_block()
                 rows = list(_own(element, _ROW, _TABLE))
                 cells = [list(chain.from_iterable(map(_cell_texts, _own(row, _CELL, _ROW)))) for row in rows]
                 look = element.find(f"{_W}tblPr/{_W}tblLook")
                 is_styled = look is not None and look.get(_W + "firstRow") in _ON
                 repeats = bool(rows) and rows[0].find(f"{_W}trPr/{_W}tblHeader") is not None
                 self.builder.table(cells, has_header=is_styled or repeats)
+        self._end_block()
+
+    def _end_block(self) -> None:
+        """End the code or the list of definitions that was being collected."""
+        self.builder.verbatim("\n".join(self._code))
+        self.builder.add(", ".join(self._terms))
+        self._code, self._terms, self._in_definition = [], [], False
+
+    def _goes_on(self, style: str, text: str) -> bool:
+        """Add a paragraph to the code or the list of definitions that it belongs to by its style; tell if it does."""
+        if style in self._of_code:
+            self._code.append(text.strip("\n"))
+        elif style in self._of_terms:
+            self._terms += filter(None, [text.strip().rstrip(":")])
+        elif style in self._of_definitions and self._terms:
+            self.builder.add(f"- {', '.join(self._terms)}: {text.strip()}", tight=True)
+            self._terms, self._in_definition = [], True
+        elif style in self._of_definitions and self._in_definition:
+            self.builder.add(f"{_INDENT}{text.strip()}")
+        else:
+            return False
+        return True
 
     def _add_paragraph(self, paragraph: Any) -> None:
-        style = paragraph.find(f"{_W}pPr/{_W}pStyle")
-        if style is not None and style.get(_W + "val") in self._of_contents:
+        element = paragraph.find(f"{_W}pPr/{_W}pStyle")
+        style = "" if element is None else element.get(_W + "val") or ""
+        if style in self._of_contents:
             self.has_contents = True
             return
         text = _text_of(paragraph)
+        if not self._goes_on(style, text):
+            self._end_block()
+            self._add_block(paragraph, style, text)
+        # Text boxes are anchored in the middle of a paragraph; one inside of another comes with that one.
+        for element in _walk(paragraph, _OLD_COPY, {_TEXT_BOX}):
+            if element.tag == _TEXT_BOX:
+                self.add_all(element)
+
+    def _add_block(self, paragraph: Any, style: str, text: str) -> None:
+        """Add a paragraph that is a heading, an item of a list or plain text."""
         level = self._titles.get(paragraph) or self._level_of(paragraph)
         # A paragraph is in a list by its own numbering, else by the name of its style; numbering 0 takes it out.
         depth = None
         if (numbering := paragraph.find(f"{_W}pPr/{_W}numPr")) is None:
-            if style is not None and (style.get(_W + "val") or "").startswith("List"):
+            if style.startswith("List"):
                 depth = 0
         elif (identity := numbering.find(_W + "numId")) is None or identity.get(_W + "val") != "0":
             own_depth = numbering.find(_W + "ilvl")
@@ -164,10 +209,6 @@ class _Blocks:
             self.builder.add(f"{_INDENT * depth}- {text.strip()}", tight=True)
         else:
             self.builder.add(text.strip("\n"))
-        # Text boxes are anchored in the middle of a paragraph; one inside of another comes with that one.
-        for element in _walk(paragraph, _OLD_COPY, {_TEXT_BOX}):
-            if element.tag == _TEXT_BOX:
-                self.add_all(element)
 
     def _level_of(self, paragraph: Any) -> int | None:
         own = paragraph.find(f"{_W}pPr/{_W}outlineLvl")
