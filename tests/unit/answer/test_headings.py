@@ -56,3 +56,10 @@ def test_headings_in_html_count_but_what_folds_away_names_no_section() -> None:
     content = "<h2>\n  The <b>den</b>\n</h2>\none\n<details><summary>Why?</summary>\ntwo\n</details>\n\nthree"
     passage = replace(make_passage(content), section="Old", section_heading="Old")
     assert {section_at(passage, content.index(word)) for word in ("one", "two", "three")} == {("The den", "The den")}
+
+
+def test_a_comment_of_code_that_began_before_the_passage_is_no_heading() -> None:
+    content = "# Count the owls\ncount owls\n\n# Wake them\nwake owls\n```\n\none\n\n## Owls\n\ntwo"
+    passage = replace(make_passage(content), section="Old", section_heading="Old", markup=Markup.BLOCKS)
+    assert section_at(passage, content.index("wake owls")) == ("Old", "Old")
+    assert section_at(passage, content.index("two")) == ("Owls", "Owls")

@@ -193,6 +193,13 @@ def test_links_of_headings_to_themselves_are_no_text(shown: str) -> None:
     assert text_of(html) == "## Areas\n\nOne \uf0c1 #1"
 
 
+def test_code_of_doxygen_is_one_block_without_its_hints() -> None:
+    lines = '<div class="line"><a>owl</a> = 1;</div>\n<div class="line">  hunt();</div>'
+    hint = '<div class="ttc"><div class="ttdef">Definition: owls.h:211</div></div>'
+    html = f'<p>Do:<div class="fragment">{lines}{hint}</div><!-- fragment --><p>Done'
+    assert text_of(html) == "Do:\n\n```\nowl = 1;\n  hunt();\n```\n\nDone"
+
+
 def test_a_paragraph_of_links_to_neighbouring_pages_is_no_text() -> None:
     links = 'Next: <a rel="next">Owls of the barn</a>, Previous: <a rel="prev">Mice</a>, Up: <a rel="up">Top</a>'
     text = "Read on in the chapter about owls:"

@@ -58,10 +58,11 @@ _ORDINAL = re.compile(r"[0-9]{1,6}")
 # Cells that span a hundred rows and columns would fill a hundred rows of ten thousand cells.
 _MOST_COLUMNS = 100
 _SPAN = re.compile(r"\d{1,2}")
-# Classes of elements that DocBook, Sphinx, Javadoc, Texinfo and others write around links to other pages and places.
+# Classes of elements that DocBook, Sphinx, Javadoc, Texinfo, Doxygen and others write around links to other pages and
+# places, and around hints that show at the pointer.
 _NAVIGATION_NAMES = (
     "nav navheader navfooter docnav navbar navigation toc breadcrumb breadcrumbs sphinxsidebar related topnav subnav "
-    "pagination genindextable modindextable nav_table nav-panel"
+    "pagination genindextable modindextable nav_table nav-panel ttc"
 )
 _NAVIGATION = frozenset(_NAVIGATION_NAMES.split())
 # Classes of boxes within a section; their titles begin no section of their own.
@@ -260,7 +261,9 @@ class HtmlText:
         """Enter a node; return whether to descend into its children."""
         tag = node.tag
         if tag == "-text":
-            self._inline.append(node.text_content or "")
+            # Between the lines of code of Doxygen, which are blocks, line ends would be empty lines.
+            if not _is_fragment(node.parent):
+                self._inline.append(node.text_content or "")
             return False
         if _is_noise(node) or node.mem_id in self._between_pages:
             return False
@@ -293,7 +296,7 @@ class HtmlText:
                 self._begin_item(node)
             case "dd":
                 self._begin_description(node)
-            case "pre":
+            case "pre" | "div" if _is_code(node):
                 self._pre += 1
             case "table":
                 self._tables.append(node.mem_id in self._layout)
@@ -310,7 +313,7 @@ class HtmlText:
             else:
                 self._end_terms()
                 self.builder.heading(_HEADINGS[tag], self._take_line())
-        elif tag == "pre":
+        elif _is_code(node):
             self._pre -= 1
             self._end_verbatim()
         elif tag == "dt":
@@ -420,6 +423,15 @@ def _is_noise(node: Any) -> bool:
             or _COOKIES.search(f"{said.get('id')} {said.get('class')}") is not None
         )
     return tag in _NOISE or (tag == "a" and _ANCHOR.fullmatch(_only_text(node).strip()) is not None)
+
+
+def _is_code(node: Any) -> bool:
+    return node.tag == "pre" or _is_fragment(node)
+
+
+def _is_fragment(node: Any) -> bool:
+    """Tell whether an element holds code of Doxygen, with a block for each line."""
+    return node is not None and node.tag == "div" and node.attributes.get("class") == "fragment"
 
 
 def _is_box(node: Any) -> bool:
