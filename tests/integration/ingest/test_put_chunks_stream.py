@@ -133,6 +133,22 @@ async def test_a_stream_that_is_cut_in_the_middle_stores_nothing(harness: Harnes
     assert (harness.live_numbers(collection), harness.points(collection), harness.text(collection, "ready")) == before
 
 
+async def test_half_of_a_small_document_is_not_taken_for_the_whole(
+    stub: Any, harness: Harness, collection: str
+) -> None:
+    """It would be stored before the server hears that the client did not close its side, but is gone."""
+    for number in range(60):
+        head, part, *_ = put_chunks_messages(header(collection, source_uri=f"half-{number}"), chunks(4), 2)
+        call = stub.PutChunks()
+        await call.write(head)
+        await call.write(part)
+        await asyncio.sleep(0.01 * (number % 4))
+        call.cancel()
+    await asyncio.sleep(0.5)
+    await settled(harness)
+    assert harness.sources(collection) == []
+
+
 async def test_a_file_made_for_a_caller_who_has_left_is_dropped(
     stub: Any, harness: Harness, collection: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -34,6 +34,8 @@ Handler: TypeAlias = Callable[[Any, Any], Awaitable[Any]]
 MAX_RESPONSE_BYTES: Final = 4 << 20
 """Largest message that a server sends: what clients of every language take by default."""
 _NEVER: Final = float("inf")
+# How long the library may take to say that a client did not close its side but is gone.
+_GONE_S: Final = 0.05
 
 _log = structlog.get_logger(__name__)
 
@@ -159,7 +161,7 @@ class Call:
         Raises:
             InvalidRequestError: it is not a message of the method's type, or a unary call came without one.
         """
-        raw = await self.context.read()
+        raw = await self._read()
         self.received_bytes = 0 if raw is grpc.aio.EOF else len(raw)
         if self._handler.request_streaming:
             self._first, self.request = raw, self
@@ -186,7 +188,7 @@ class Call:
             idle_s = None if self.work is Work.CONVERSATION else self._idle_s
             try:
                 async with asyncio.timeout(idle_s) as limit:
-                    raw = await self.context.read()
+                    raw = await self._read()
             except TimeoutError as error:
                 _raise_idle(limit, error, "sent nothing", self._idle_s)
             if raw is not grpc.aio.EOF:
@@ -197,6 +199,14 @@ class Call:
             self._first = raw  # asked again, the stream is still at its end
             raise StopAsyncIteration
         return self._parsed(raw)
+
+    async def _read(self) -> Any:
+        raw = await self.context.read()
+        if raw is grpc.aio.EOF:
+            # A client that cancels or is cut off looks as if it had sent all, until the library cancels the call: half
+            # of a document would be taken for the whole.
+            await asyncio.sleep(_GONE_S)
+        return raw
 
     async def write(self, message: Any) -> None:
         """Send a message of a stream.
