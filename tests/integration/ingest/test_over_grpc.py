@@ -312,7 +312,7 @@ async def test_an_upload_of_known_bytes_that_says_more_of_them_is_ingested(stub:
         await upload(stub, [renamed, *parts_of(content)])
     refused = from_rpc_error(caught.value)
     assert isinstance(refused, InvalidRequestError)
-    assert refused.violations[0].field == "document_id"
+    assert refused.violations[0].field == "header.document_id"
 
 
 async def test_bad_uploads_are_refused_and_store_no_document(stub: Any, harness: Harness, collection: str) -> None:

@@ -16,15 +16,16 @@ def shown(content: str) -> list[str]:
 
 
 @pytest.mark.parametrize("between", ["", "\n"])
-def test_a_term_comes_with_what_is_indented_below_it(between: str) -> None:
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_a_term_comes_with_what_is_indented_below_it(between: str, line_end: str) -> None:
     content = (
         f"Evasion\n{between}  This helps the owl to avoid being hit by hunters\n  who see it.\n\n"
         f"-m, --mice\n{between}  Counts the mice that were eaten. It takes long.\n\n"
         f"Owls\n{between}  The owls are birds that hunt at night.\n"
-    )
+    ).replace("\n", line_end)
     evasion, *_, mice, owls = excerpts_of(content, Markup.NONE)
     assert evasion.text == "Evasion: This helps the owl to avoid being hit by hunters who see it."
-    assert quoted(evasion) == content[content.index("Evasion") : content.index("\n\n-m")]
+    assert quoted(evasion) == content[content.index("Evasion") : content.index(f"{line_end}{line_end}-m")]
     assert mice.text == "-m, --mice: Counts the mice that were eaten. It takes long."
     # It has its term already.
     assert owls.text == "The owls are birds that hunt at night."
@@ -65,8 +66,9 @@ MANUAL = """       Owls have options.
 """
 
 
-def test_options_of_a_manual_page_are_items_with_what_they_do() -> None:
-    found = excerpts_of(MANUAL, Markup.NONE)
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_options_of_a_manual_page_are_items_with_what_they_do(line_end: str) -> None:
+    found = excerpts_of(MANUAL.replace("\n", line_end), Markup.NONE)
     assert [each.text for each in found if each.kind is BlockKind.LIST_ITEM] == [
         "-a, --all: do not ignore owls that hide in the barn",
         "-n: Redirects the owls to the other barn.",
@@ -76,7 +78,8 @@ def test_options_of_a_manual_page_are_items_with_what_they_do() -> None:
     ]
     assert found[-1].text == "All of the --dry-run owls do it at night."
     every = next(each for each in found if each.text.startswith("-a"))
-    assert quoted(every) == "-a, --all\n              do not ignore owls that\n              hide in the barn"
+    said = "-a, --all\n              do not ignore owls that\n              hide in the barn"
+    assert quoted(every) == said.replace("\n", line_end)
 
 
 def test_an_option_without_anything_told_of_it_is_none() -> None:
@@ -120,9 +123,11 @@ def test_rows_of_a_table_are_no_break_of_a_page() -> None:
     assert not any("hunts mice" in text for text in shown(content.replace("17", "many")))
 
 
-def test_a_table_of_contents_is_not_quoted() -> None:
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_a_table_of_contents_is_not_quoted(line_end: str) -> None:
     entries = "1. Where owls live\n2. What owls eat\n    2.1. What owls eat at night\n    2.2. What owls eat by day\n"
-    assert shown(f"Owls are birds of the night.\n\n{entries}") == ["Owls are birds of the night."]
+    content = f"Owls are birds of the night.\n\n{entries}".replace("\n", line_end)
+    assert shown(content) == ["Owls are birds of the night."]
     steps = "1. Open the barn\n2. Count the owls\n3. Close the barn\n4. Write down the number\n"
     assert any("Count the owls" in text for text in shown(f"Owls are birds of the night.\n\n{steps}"))
 

@@ -181,12 +181,11 @@ def section_at(passage: Passage, position: int) -> tuple[str, str]:
     for block in split_blocks(content, passage.content):
         if block.start > position:
             break
-        # A comment of code that began before the passage: "# Count owls", and the next line of code right below it.
+        # What `<summary>` names ends with its block, where no heading tells it. A comment of code that began before the
+        # passage, such as "# Count owls", has the next line right below it.
+        is_summary = passage.content.startswith("summary", block.start)
         is_comment = not is_markdown and content[block.end : block.end + 2] not in {"\n\n", "\n", ""}
-        # What `<summary>` names ends with its block, where no heading tells it.
-        if is_comment:
-            continue
-        if block.kind is BlockKind.HEADING and not passage.content.startswith("summary", block.start):
+        if block.kind is BlockKind.HEADING and not (is_summary or is_comment):
             heading = content[block.start : block.end].strip()
             level = len(heading) - len(heading.lstrip("#"))
             if level:

@@ -10,7 +10,8 @@ from textwrap import dedent
 from groundwire.answer.evidence import Markup, Passage
 from groundwire.answer.extractive.cues import LABEL, PART_OF_SECTION, REFERENCE, SAYS_WHAT_IS_ABOVE
 from groundwire.answer.extractive.excerpt import MAX_CHARS, MIN_WORDS, Excerpt, Quoted
-from groundwire.answer.extractive.reading import ASKED, FIELD, MIN_FIELDS, NUMBER_WORDS, RULE, is_title, read_items
+from groundwire.answer.extractive.plain_layout import RULE
+from groundwire.answer.extractive.reading import ASKED, FIELD, MIN_FIELDS, NUMBER_WORDS, is_title, read_items
 from groundwire.answer.extractive.records import record_excerpts
 from groundwire.answer.extractive.weights import LABEL_WORDS
 from groundwire.answer.plain_text import TABLE_RULE, emphasis_marks, ends_sentence, plain_text, row_cells, row_text
