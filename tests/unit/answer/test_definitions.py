@@ -446,3 +446,11 @@ def test_a_name_that_is_always_in_italics_is_not_introduced_by_them() -> None:
     assert definitions(*mentions[:2]) == [INTRODUCED_AS_TERM] * 2
     plain = [mention.replace("*", "") for mention in mentions]
     assert definitions(*mentions, *plain) == [INTRODUCED_AS_TERM] * 3 + [0.0] * 3
+
+
+def test_an_example_alone_says_least_what_something_is() -> None:
+    said = "While a key is held, the modifier lets all keys move."
+    content = f"{{}}\n\n```\nowl_modifier Mod1\n```\n\n{said}\n"
+    assert _best("What does the owl_modifier do?", content.format("Example:")) == said
+    told = content.format("The owl_modifier is set for all of the owls like this:")
+    assert _best("What does the owl_modifier do?", told) != said

@@ -414,8 +414,10 @@ def _form(question: Question, excerpt: Excerpt, headed: float, coverage: float) 
         case BlockKind.CODE:
             # A whole sentence before it says something by itself.
             is_told = len(words(excerpt.text.partition("\n")[0])) > LABEL_WORDS
-            shown = headed if question.kind is QuestionKind.PROCEDURE else 0.0
-            return ("told_code" if is_told else "unasked_code"), 1 - shown
+            if is_told or question.kind is not QuestionKind.DEFINITION:
+                shown = headed if question.kind is QuestionKind.PROCEDURE else 0.0
+                return ("told_code" if is_told else "unasked_code"), 1 - shown
+            return "unasked_code", 2.0  # an example alone says least of all what something is
         case BlockKind.LIST_ITEM | BlockKind.TABLE if excerpt.is_whole and question.kind is QuestionKind.ENUMERATION:
             return "whole_list", max(headed, coverage)
         case BlockKind.TABLE if excerpt.is_whole:
