@@ -247,7 +247,7 @@ class _Reader:
     def __init__(self, run: Sequence[Passage], passage: Passage) -> None:
         self.passage, content = passage, passage.content
         self._run = run
-        # The titles of the sections of a PDF, which only the passages tell from other lines.
+        # The titles of the sections of a PDF or plain text, which little but the passages tells from other lines.
         titles = {
             title for each in run for title in (each.section_heading, each.section) if title not in {"", each.title}
         }

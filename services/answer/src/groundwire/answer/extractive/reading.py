@@ -43,7 +43,7 @@ _REPLIED = re.compile(r"(?:A(?:nswer)?|Antwort)\s?\d{0,3}[.:)]\s+")
 def read_items(passage: Passage, titles: Collection[tuple[str, ...]]) -> tuple[str, list[Sentence]]:
     """Return the content of a passage, as long as before, and what it consists of, in order.
 
-    `titles` are the words of each title of a section of a PDF, which nothing but these tell from other lines.
+    `titles` are the words of each title of a section of a PDF or plain text, which little else tells from other lines.
     """
     content = passage.content
     if passage.markup is Markup.RST:

@@ -444,8 +444,8 @@ def _note(node: Any) -> str:
         return ""
     said = node.attributes
     names = f"{said.get('class')} {said.get('role')} {said.get('epub:type')}".split()
-    number = node.text(strip=True)
-    return number if not _NOTE_REFERENCES.isdisjoint(names) and _NOTE_NUMBER.fullmatch(number) else ""
+    number = "" if _NOTE_REFERENCES.isdisjoint(names) else node.text(strip=True)
+    return number if _NOTE_NUMBER.fullmatch(number) else ""
 
 
 def _ordinal(node: Any, name: str, default: int) -> int:
