@@ -28,6 +28,7 @@ from groundwire.answer.plain_text import emphasis_marks, ends_sentence, plain_te
         ("Up to 2<sup>8</sup> - 1, or 2<sup>n - 1</sup>, the 1<sup>st</sup>.", "Up to 2^8 - 1, or 2^(n - 1), the 1st."),
         ("mice<br>voles<br/>owls", "mice voles owls"),
         ("Use {class}`~owls.Owl`, {ref}`the nest <nests>` and {x}.", "Use Owl, the nest and {x}."),
+        ("Use `{owl}` or `{fox}` there.", "Use {owl} or {fox} there."),
         ("Use `argv[1]` and `matrix[i][j]` now.", "Use argv[1] and matrix[i][j] now."),
         ("Take items[0] and argv[1].lower() of it.", "Take items[0] and argv[1].lower() of it."),
         ("Set items[1] = 2 and [12] of [[3]] now.", "Set items[1] = 2 and [12] of [[3]] now."),

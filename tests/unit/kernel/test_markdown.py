@@ -26,7 +26,7 @@ def _read(text: str) -> list[tuple[BlockKind, str]]:
         ":::caution Beware\n\nFoxes sleep.\n\n:::",
         '!!! note "Beware"\n\n    Foxes sleep.',
         '??? tip "Beware"\n    Foxes sleep.',
-        '=== "Linux"\n\n    Foxes sleep.',
+        '=== "fox.toml"\n\n    Foxes sleep.',
         "/// note | Beware\nFoxes sleep.\n///",
         "> [!NOTE]\n> Foxes sleep.",
         "(the-foxes)=\n\nFoxes sleep.",
@@ -36,6 +36,13 @@ def test_what_stands_in_a_note_is_text(note: str) -> None:
     assert _read(f"Owls wake.\n\n{note}\n\nMice eat.") == [
         (BlockKind.PROSE, text) for text in ("Owls wake.", "Foxes sleep.", "Mice eat.")
     ]
+
+
+@pytest.mark.parametrize("mark", ['=== "Linux"', '===! "Linux"', '=== ":fontawesome-brands-linux: Linux"'])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_the_title_of_a_tab_introduces_what_stands_in_it(mark: str, end: str) -> None:
+    text = f"Owls wake.{end * 2}{mark}{end * 2}    Foxes sleep.{end * 2}Mice eat."
+    assert _read(text) == [(BlockKind.PROSE, told) for told in ("Owls wake.", "Linux:", "Foxes sleep.", "Mice eat.")]
 
 
 @pytest.mark.parametrize("between", ["\n: ", "\n:   ", "\r\n: ", "\n:\t"])

@@ -174,6 +174,7 @@ def test_roles_are_read_as_sphinx_shows_them() -> None:
     text = ":class:`~typing.List`, :meth:`!save`, :c:func:`.Py_Exit`, :ref:`the docs <docs>`, :pep:`8`, :file:`~/.rc`"
     assert without_roles(text) == "List, save, Py_Exit, the docs, PEP 8, ~/.rc"
     assert without_roles(":rfc:`2822`, :rfc:`mail <2822>`, :ref:`<x>`") == "RFC 2822, RFC 2822, <x>"
+    assert without_roles(":doc:`/plugins/web`, :doc:`faq`, :doc:`the web </web>`") == "web, faq, the web"
     assert without_roles("a:b:`c` and `d`") == "a:b:`c` and `d`"
 
 

@@ -25,6 +25,12 @@ _OF_LAYOUT = re.compile(r"contents|(?:current)?module|figure|image|include|index
 # A definition in the dialects of PHP and MyST: the term stands in the line above.
 _DEFINITION = re.compile(r":[ \t]++\S")
 _DEFINED = re.compile(r"[ \t]{0,3}(?:[\w`\[(]|\*\*)[^\r\n]{0,79}(?<!:)\s*")
+# The title of a tab says for which platform or variant what stands below it is; MkDocs may show an icon before it. The
+# name of a file says nothing that the code below it does not.
+_TAB = re.compile(
+    r"(?P<indent>[ \t]*+)===[!+]?[ \t]++\"(?:[ \t]*+:[\w-]{1,60}:[ \t])?[ \t]*+"
+    r"(?P<title>\w(?![^\r\n]{0,79}\.\w{1,5}\"\s*\Z)[^\r\n\"]{0,79})\"\s*"
+)
 _SIGNS = ("```{", "~~~{", ":::", "!!!", "???", "===", "///", "[!", ")=", "\n: ", "\n:\t")
 _VISIBLE = re.compile(r"[^\r\n]")
 
@@ -68,8 +74,15 @@ def _without_directives(text: str) -> str:
             shown.append(f" {line[1:]}")
         else:
             has_options = is_option
-            shown.append(_blank(line) if is_option or _MARK.match(line) else line)
+            tab = _TAB.fullmatch(line)
+            shown.append(_labelled(tab) if tab else _blank(line) if is_option or _MARK.match(line) else line)
     return "".join(shown)
+
+
+def _labelled(tab: re.Match[str]) -> str:
+    """Return the line of a tab as one that introduces what follows: its title with a colon."""
+    end = tab[0][len(tab[0].rstrip("\r\n")) :]
+    return f"{tab['indent']}{tab['title'].rstrip(':')}:".ljust(len(tab[0]) - len(end)) + end
 
 
 def _blank(line: str) -> str:

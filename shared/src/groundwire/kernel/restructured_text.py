@@ -82,6 +82,8 @@ _ANNOUNCES_CODE = re.compile(
 def without_roles(text: str) -> str:
     """Return a text with what a reader sees of each role: `:class:`~typing.List`` is `List`, `:pep:`8`` is `PEP 8`.
 
+    A page without a title of its own, `:doc:`/plugins/web``, goes by the name of its file: `web`.
+
     Takes time linear in the length of the text.
     """
     return _ROLE.sub(_role_text, text)
@@ -95,6 +97,8 @@ def _role_text(match: re.Match[str]) -> str:
         return f"{role[:-1].upper()} {number[0]}"
     if target and title.strip():
         return title.rstrip()
+    if role == "doc:":
+        return content.rpartition("/")[2]
     if role.rsplit(":", 2)[-2] in _ROLES_OF_OBJECTS:
         # Sphinx shows only the last part of a name behind a tilde.
         return content.rpartition(".")[2].lstrip("~") if content.startswith("~") else content.lstrip("!.")

@@ -21,7 +21,7 @@ _REFERENCE_NUMBER = re.compile(
     r"(?![.]?\w|[ ]?=)"
 )
 # A role of MyST: {class}`~click.Command`.
-_ROLE = re.compile(r"\{([a-z][\w:+-]{0,40})\}`([^`]+)`")
+_ROLE = re.compile(r"(?<!`)\{([a-z][\w:+-]{0,40})\}`([^`]+)`")
 _RAISED = re.compile(r"<sup>([^<>]*+)</sup>")
 _ORDINALS = frozenset({"st", "nd", "rd", "th"})
 _TASK_BOX = re.compile(r"^\[[ xX]\]\s")
