@@ -15,14 +15,16 @@ Tokenizer: TypeAlias = Literal["none", "llama.cpp", "vllm"]
 class ScriptedModel:
     """Streams `write(body)` piece by piece, then does what `ending` says.
 
-    `statuses` are answered first, one for each request. `tokenizer` says which server it is like; each character is
-    one of its tokens. `requests` holds the bodies of chats, `counted` the texts whose tokens were counted, `headers`
-    those of the last chat. `open` is the number of chats whose client is there, `left` is set when one leaves early.
+    `statuses` are answered first, one for each request; `page` instead of a stream. `tokenizer` says which server it is
+    like; each character is one of its tokens. `requests` holds the bodies of chats, `counted` the texts whose tokens
+    were counted, `headers` those of the last chat. `open` is the number of chats whose client is there, `left` is set
+    when one leaves early.
     """
 
     write: Callable[[Body], str] = lambda _: ""
-    ending: Literal["stop", "length", "hang", "cut", "end", "bad json", "error"] = "stop"
+    ending: Literal["stop", "length", "hang", "cut", "end", "bad json", "error", "cut event", "content_filter"] = "stop"
     statuses: list[int] = field(default_factory=list)
+    page: bytes = b""
     hangs_first: bool = False
     tokenizer: Tokenizer = "none"
     requests: list[Body] = field(default_factory=list)
@@ -90,6 +92,9 @@ class ScriptedModel:
             if self.hangs_first:
                 await self._hang(reader)
                 return
+            if self.page:
+                writer.write(_response(200, self.page))
+                return
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
             writer.write(_chunk(b": a comment\n\n"))
             for piece in _pieces(self.write(body)):
@@ -107,6 +112,8 @@ class ScriptedModel:
                 return
             case "end":
                 writer.write(b"0\r\n\r\n")
+            case "cut event":
+                writer.write(_chunk(b'data: {"choices": [{"delta"') + b"0\r\n\r\n")
             case "bad json":
                 writer.write(_chunk(b'data: {"choices": [{"delta"\n\n') + b"0\r\n\r\n")
             case "error":

@@ -14,6 +14,7 @@ from groundwire.api.answer.v1 import answer_pb2
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.common.v1 import degraded_stage_pb2
 from groundwire.kernel.errors import OverloadedError
+from groundwire.kernel.identifiers import has_controls
 from tests.integration.answer.conftest import MakeRig
 from tests.integration.answer.rig import Rig, make_ask
 from tests.scripted_model import ScriptedModel, scripted_model
@@ -96,6 +97,14 @@ async def test_halves_of_characters_are_joined_and_lone_ones_replaced(
     assert (answer.generator, answer.content) == ("tiny", "Foxes \U0001f98a are \ufffd fine.")
 
 
+async def test_control_characters_of_a_model_are_left_out(model: ScriptedModel, chat_rig: MakeChatRig) -> None:
+    model.says("Foxes\x00 are\x1b[31m\tfine\x85.\n\nOwls \x07wake.")
+    answer = await chat_rig().ask(_QUESTION, grounding=_ANNOTATE)
+    assert answer.generator == "tiny"
+    assert not has_controls(answer.content)
+    assert answer.content.split() == ["Foxes", "are[31m", "fine.", "Owls", "wake."]
+
+
 async def test_under_annotate_an_answer_may_have_no_citation_at_all(
     model: ScriptedModel, chat_rig: MakeChatRig
 ) -> None:
@@ -110,6 +119,10 @@ async def test_under_annotate_an_answer_may_have_no_citation_at_all(
     [
         ({"ending": "cut"}, "INTERRUPTED"),
         ({"ending": "end"}, "INTERRUPTED"),
+        ({"ending": "cut event"}, "INTERRUPTED"),
+        ({"ending": "content_filter"}, "INTERRUPTED"),
+        ({"page": b"<html>\n<p>Sign in</p>\n</html>"}, "INVALID_REPLY"),
+        ({"page": b'{"choices": [{"message": {"content": "Foxes."}}]}'}, "INVALID_REPLY"),
         ({"ending": "bad json"}, "INVALID_REPLY"),
         ({"ending": "error"}, "INVALID_REPLY"),
         ({"ending": "stop"}, "INVALID_REPLY"),

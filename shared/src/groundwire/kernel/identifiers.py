@@ -32,7 +32,16 @@ DEFAULT_TENANT = "default"
 def has_controls(text: str) -> bool:
     """Tell whether a text has control characters other than tab, newline and return."""
     # Nearly all single-line texts are printable, which is quick to check.
-    return not text.isprintable() and any(unicodedata.category(char) == "Cc" and char not in "\t\n\r" for char in text)
+    return not text.isprintable() and any(_is_control(char) for char in text)
+
+
+def without_controls(text: str) -> str:
+    """Return a text without the characters for which `has_controls` is true."""
+    return "".join(char for char in text if not _is_control(char)) if has_controls(text) else text
+
+
+def _is_control(char: str) -> bool:
+    return unicodedata.category(char) == "Cc" and char not in "\t\n\r"
 
 
 def parse_collection_name(name: str, field: str = "collection") -> str:

@@ -18,6 +18,7 @@ import httpx
 from groundwire.answer.answers import GenerationFailure
 from groundwire.answer.ports import GenerationFailedError
 from groundwire.kernel.budget import Budget
+from groundwire.kernel.identifiers import without_controls
 from groundwire.rpc import request_context
 
 Message: TypeAlias = dict[str, str]
@@ -34,11 +35,15 @@ _BUSY = frozenset({408, 425, 429})
 _BYTES_PER_TOKEN = 3
 # What the template of a model may add to the messages.
 _TEMPLATE_TOKENS = 64
+# A first line that begins otherwise is that of a web page or of a JSON document.
+_FIELDS = (b"data", b"event", b"id", b"retry", b":")
+# The limit of tokens, or a filter that does not let the rest pass.
+_CUTS = frozenset({"length", "content_filter"})
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """The next text of the model; `is_cut` in the last piece means that it reached its token limit."""
+    """The next text of the model; `is_cut` in the last piece means that the endpoint ended it early."""
 
     text: str
     is_cut: bool = False
@@ -157,12 +162,18 @@ class ChatEndpoint:
             lines = _lines(response.aiter_bytes())
             # A piece may end within a character beyond U+FFFF, whose halves JSON escapes separately.
             halves = codecs.getincrementaldecoder("utf-16-le")("replace")
-            is_over = False
+            is_over, is_stream = False, False
             while not is_over:
-                piece, is_over = _read(await _within(budget, anext(lines)))
+                line = await _within(budget, anext(lines))
+                if not is_stream and line.strip():
+                    if not line.startswith(_FIELDS):
+                        raise GenerationFailedError(GenerationFailure.INVALID_REPLY, "the reply is no stream of events")
+                    is_stream = True
+                piece, is_over = _read(line)
                 if piece is not None:
                     whole = halves.decode(piece.text.encode("utf-16-le", "surrogatepass"), final=is_over)
-                    yield replace(piece, text=whole)
+                    # No session or answer can be kept with NUL, and a terminal obeys other control characters.
+                    yield replace(piece, text=without_controls(whole))
         except StopAsyncIteration as error:
             raise GenerationFailedError(GenerationFailure.INTERRUPTED, "the stream ended before the reply") from error
         # Before timeouts in general: nobody is there, which a second attempt may find changed.
@@ -187,7 +198,10 @@ async def _within(budget: Budget, work: Awaitable[T]) -> T:
 
 
 async def _lines(parts: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-    """Yield the lines of a stream without their ends; the length of a line and of the stream are limited."""
+    """Yield the lines of a stream with their ends; an unfinished last one has none.
+
+    The length of a line and of the stream are limited.
+    """
     rest, total = b"", 0
     async for part in parts:
         total += len(part)
@@ -195,7 +209,7 @@ async def _lines(parts: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
         if total > _MAX_REPLY_BYTES or len(rest) > _MAX_LINE_BYTES:
             raise GenerationFailedError(GenerationFailure.INVALID_REPLY, "the reply is too long")
         for line in lines:
-            yield line
+            yield line + b"\n"
     yield rest
 
 
@@ -213,7 +227,9 @@ def _read(line: bytes) -> tuple[Piece | None, bool]:
         text = (choices[0].get("delta") or {}).get("content") or ""
         finish = choices[0].get("finish_reason")
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError) as error:
+        if not line.endswith(b"\n"):
+            raise GenerationFailedError(GenerationFailure.INTERRUPTED, "the stream ended within an event") from error
         raise GenerationFailedError(GenerationFailure.INVALID_REPLY, "an event does not follow the protocol") from error
     if not isinstance(text, str):
         raise GenerationFailedError(GenerationFailure.INVALID_REPLY, "the content is not text")
-    return Piece(text, is_cut=finish == "length"), finish is not None
+    return Piece(text, is_cut=finish in _CUTS), finish is not None

@@ -297,7 +297,7 @@ class ChatGenerator:
                 if found := _without_boundary(reader.feed(piece.text), prompt.boundary):
                     yield found
                 if piece.is_cut or chars > _MAX_REPLY_CHARS:
-                    raise GenerationFailedError(GenerationFailure.INTERRUPTED, "the reply is too long")
+                    raise GenerationFailedError(GenerationFailure.INTERRUPTED, "the reply is cut short or too long")
         if found := _without_boundary(reader.end(), prompt.boundary):
             yield found
 
