@@ -396,12 +396,12 @@ class CandidateSearch:
     ) -> Neighbours:
         """Return the similarities of some of the matches; a deeper look than that for the words reads vectors anew."""
         if self._vectors_of_matches is None or self._vectors_of_matches[0] is not matches:
-            return self.vectors.similarities(
-                vector, numbers, self.view.vectors(numbers.tolist()), asks_engine=asks_engine
-            )
-        _, stored, rows = self._vectors_of_matches
-        asked = are_among(stored, np.sort(numbers))
-        return self.vectors.similarities(vector, numbers, (stored[asked], rows[asked]), asks_engine=asks_engine)
+            stored, rows = self.view.vectors(numbers.tolist())
+        else:
+            _, stored, rows = self._vectors_of_matches
+            asked = are_among(stored, np.sort(numbers))
+            stored, rows = stored[asked], rows[asked]
+        return self.vectors.compare(vector, numbers, stored, rows, len(numbers), asks_engine=asks_engine)
 
     def _together(self, vector: Vectors | None, near: Neighbours, matches: WordMatches) -> Candidates:
         """Join both, with the similarities of chunks that only the words found.

@@ -1,6 +1,5 @@
 """The chunks nearest to a query among those that may be returned, by the cheapest path that finds them all."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -137,20 +136,29 @@ class VectorSearch:
         if len(superseded) > 0:
             # The view still sees chunks that are no longer live, and the engine has forgotten them.
             others = superseded[~np.isin(superseded, near.numbers)]
-            further = self._compare(vector, *self._stored(others), limit)
+            further = self.compare(vector, others, *self.view.vectors(others), limit)
             merged = merge(near, further, limit)
             near = Neighbours(merged.numbers, merged.similarities, near.is_all and len(further) + len(near) <= limit)
         return near, plan
 
-    def similarities(
-        self, vector: Vectors, numbers: Numbers, stored: tuple[Numbers, Vectors], *, asks_engine: bool
+    def compare(
+        self,
+        vector: Vectors,
+        numbers: Numbers,
+        stored: Numbers,
+        rows: Vectors,
+        limit: int,
+        *,
+        asks_engine: bool = True,
     ) -> Neighbours:
-        """Return the similarities of chunks by their stored vectors, and of the others where the engine is asked.
+        """Return the `limit` nearest of some chunks, each given once; the engine compares what has no stored vector.
 
-        `stored` are those of them that have a vector in the catalog, with these vectors at length 1.
+        `stored` are those of them that have a vector in the catalog, and `rows` these vectors at length 1.
         """
-        missing = _missing(numbers, stored[0])
-        return self._compare(vector, *stored, missing if asks_engine else missing[:0], len(numbers))
+        near = nearest(stored, rows, vector, limit)
+        if not asks_engine or len(stored) == len(numbers):
+            return near
+        return merge(near, self._ask(vector, limit, within=np.setdiff1d(numbers, stored)), limit)
 
     def _plan(self, depth: int) -> VectorPlan:
         if self.exact:
@@ -222,25 +230,14 @@ class VectorSearch:
         numbers = self.matches.numbers()
         is_all = len(numbers) <= limit
         if len(numbers) <= _MATRIX_NUMBERS:
-            stored, rows = self.matches.vectors()
-            near = self._compare(vector, stored, rows, _missing(numbers, stored), limit)
+            near = self.compare(vector, numbers, *self.matches.vectors(), limit)
             return Neighbours(near.numbers, near.similarities, is_all)
         # Part by part, so that the vectors of a large collection are never in memory together.
         near = Neighbours(numbers[:0], np.zeros(0))
         for start in range(0, len(numbers), _MATRIX_NUMBERS):
-            part = self._stored(numbers[start : start + _MATRIX_NUMBERS])
-            near = merge(near, self._compare(vector, *part, limit), limit)
+            part = numbers[start : start + _MATRIX_NUMBERS]
+            near = merge(near, self.compare(vector, part, *self.view.vectors(part), limit), limit)
         return Neighbours(near.numbers, near.similarities, is_all)
-
-    def _stored(self, numbers: Sequence[int] | Numbers) -> tuple[Numbers, Vectors, Numbers]:
-        """Return the stored vectors of chunks at length 1, and the numbers of those that have none."""
-        stored, rows = self.view.vectors(numbers)
-        return stored, rows, _missing(np.asarray(numbers, dtype=np.int64), stored)
-
-    def _compare(self, vector: Vectors, stored: Numbers, rows: Vectors, missing: Numbers, limit: int) -> Neighbours:
-        """Compare with stored vectors, and let the engine compare with those that are not stored."""
-        near = nearest(stored, rows, vector, limit)
-        return near if len(missing) == 0 else merge(near, self._ask(vector, limit, within=missing), limit)
 
 
 def nearest(numbers: Numbers, units: Vectors, vector: Vectors, limit: int) -> Neighbours:
@@ -268,8 +265,3 @@ def merge(first: Neighbours, second: Neighbours, limit: int) -> Neighbours:
     similarities = np.concatenate([first.similarities, second.similarities])
     order = np.lexsort((numbers, -similarities))[:limit]
     return Neighbours(numbers[order], similarities[order])
-
-
-def _missing(numbers: Numbers, stored: Numbers) -> Numbers:
-    """Return those of the numbers, each once, that are not among the stored ones, which are some of them."""
-    return numbers[:0] if len(stored) == len(numbers) else np.setdiff1d(numbers, stored)
