@@ -52,7 +52,7 @@ from groundwire.retrieve.wire.responses import (
     to_passage_message,
     to_retrieve_response,
 )
-from groundwire.retrieve.wire.result_cache import RememberedResponse, ResultCache
+from groundwire.retrieve.wire.result_cache import CacheKey, RememberedResponse, ResultCache, cache_key
 from groundwire.rpc import request_context
 from groundwire.rpc.calls import ReadyResponse, as_groundwire_error
 from groundwire.rpc.error_status import to_status
@@ -104,20 +104,20 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
 
     def repeat(self, request: pb.RetrieveRequest, started: float) -> ReadyResponse | None:
         """Return the cached response to an earlier search, if it is certainly still valid; never waits."""
-        cached = self.results.current(request_context.current().identity, request)
+        cached = self.results.current(cache_key(request_context.current().identity, request))
         if cached is None or query_time_violations(request, self.clock.now()):
             return None
         return self._answer(cached, request, started)
 
     def retrieve(self, request: pb.RetrieveRequest, started: float) -> ReadyResponse:
-        call = self._received(request, started)
+        call, key = self._received(request, started), cache_key(request_context.current().identity, request)
         # Something has changed since, perhaps in another collection: then the response is still good.
         with suppress(GroundwireError):  # the search itself reports what is wrong
-            cached = self.results.renewed(request_context.current().identity, request)
+            cached = self.results.renewed(key, request.collection)
             # The time is not part of the cache key, so it is the only thing that may be wrong here.
             if cached is not None and not query_time_violations(request, self.clock.now()):
                 return self._answer(cached, request, started)
-        return self._serve(call, request)
+        return self._serve(call, request, key)
 
     def _answer(self, cached: RememberedResponse, request: pb.RetrieveRequest, started: float) -> ReadyResponse:
         call, total_s = self._received(request, started), time.perf_counter() - started
@@ -158,7 +158,8 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
                 own = replace(own, started=own.started - search.prepared.elapsed_s)
             try:
                 # All responses leave in one message, of which each gets an equal part.
-                ready = self._serve(own, item, search, max_bytes=MAX_PAGE_BYTES // len(pairs))
+                key = cache_key(request_context.current().identity, item)
+                ready = self._serve(own, item, key, search, max_bytes=MAX_PAGE_BYTES // len(pairs))
                 outcomes.append(pb.BatchRetrieveOutcome(response=ready.message()))
             except (CallCancelledError, DeadlineError):
                 raise
@@ -186,6 +187,7 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
         self,
         call: ReceivedCall,
         request: pb.RetrieveRequest,
+        key: CacheKey,
         search: SearchRequest | None = None,
         *,
         max_bytes: int = MAX_PAGE_BYTES,
@@ -211,7 +213,7 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
             raise
         served = ServedSearch.of(result, names_entity=call.names_entity)
         log_id = self.record.served(call, served, served.sample)
-        self.results.put(request_context.current().identity, request, raw, result, served)
+        self.results.put(key, request, raw, result, served)
         return ready_response(
             raw, request, result.position, result.consistency_token, log_id, result.times, max_bytes=max_bytes
         )

@@ -17,7 +17,7 @@ from groundwire.retrieve.wire.responses import ready_response
 from groundwire.rpc.calls import ReadyResponse
 
 # The caller of a request: two credentials of one tenant may see different scopes.
-_Key: TypeAlias = tuple[str, tuple[str, ...] | None, bytes]
+CacheKey: TypeAlias = tuple[str, tuple[str, ...] | None, bytes]
 # Size of an entry without its messages.
 _OVERHEAD_BYTES = 2000
 
@@ -61,40 +61,40 @@ class ResultCache:
         self._tokens = tokens
         self.lookups = 0
         self.hits = 0
-        self._held: BoundedCache[_Key, RememberedResponse] = BoundedCache(max_bytes)
+        self._held: BoundedCache[CacheKey, RememberedResponse] = BoundedCache(max_bytes)
 
-    def current(self, identity: Identity, request: pb.RetrieveRequest) -> RememberedResponse | None:
+    def current(self, key: CacheKey) -> RememberedResponse | None:
         """Return the cached response if it is certainly valid; never waits."""
         self.lookups += 1  # on the event loop, as every search begins here
-        held = self._held.get(_key(identity, request))
+        held = self._held.get(key)
         if held is None or held.position != self._database.latest_position:
             return None
         self.hits += 1
         return held
 
-    def renewed(self, identity: Identity, request: pb.RetrieveRequest) -> RememberedResponse | None:
+    def renewed(self, key: CacheKey, collection: str) -> RememberedResponse | None:
         """Return what is valid after a look at the collection.
 
         Raises:
             CollectionNotFoundError: the tenant has no such collection any more.
         """
-        key = _key(identity, request)
         held = self._held.get(key)
         if held is None:
             return None
-        view = self._views.open(identity.tenant, request.collection)
+        tenant = key[0]
+        view = self._views.open(tenant, collection)
         # A collection that was deleted and created again has the same name but another uid.
         uid = view.collection.uid
         if uid != held.search.collection.uid or view.changed_position != held.changed_position:
             return None
-        token = self._tokens.issue(view.position, tenant=identity.tenant, collection_uid=uid)
+        token = self._tokens.issue(view.position, tenant=tenant, collection_uid=uid)
         renewed = replace(held, token=token, position=view.position)
         self._held.put(key, renewed, len(held.raw) + len(key[2]) + _OVERHEAD_BYTES)
         return renewed
 
     def put(
         self,
-        identity: Identity,
+        key: CacheKey,
         request: pb.RetrieveRequest,
         raw: bytes,
         result: SearchResult,
@@ -109,11 +109,11 @@ class ResultCache:
         if depends_on_time or depends_on_position or result.self_query_failed or result.lacks_dense:
             return
         held = RememberedResponse(raw, result.consistency_token, search, result.position, result.changed_position)
-        key = _key(identity, request)
         self._held.put(key, held, len(raw) + len(key[2]) + _OVERHEAD_BYTES)
 
 
-def _key(identity: Identity, request: pb.RetrieveRequest) -> _Key:
+def cache_key(identity: Identity, request: pb.RetrieveRequest) -> CacheKey:
+    """Return what the response to a request is remembered by; it takes a serialization of all of it."""
     if not request.HasField("query_time"):
         return identity.tenant, identity.scopes, request.SerializeToString(deterministic=True)
     # The time of the query changes only the report, which is not cached.
