@@ -105,6 +105,17 @@ async def test_a_citation_of_a_chapter_without_sections_has_no_section(rig: Rig)
     assert (citation.chapter, citation.section, list(citation.page_numbers)) == ("Animals", "", [])
 
 
+async def test_what_a_project_is_stands_below_the_badges_of_its_readme(rig: Rig) -> None:
+    badges = [f"[![owl {n}](https://badges.example/owl-{n}.svg)](https://owls.example/{n}/)" for n in range(5)]
+    tells = "A library for counting birds of the night by their calls."
+    texts = ["# Owl", *badges, tells, "## Help\n\nThe owl club answers what is asked about an owl."]
+    places = [*[("Owl", None)] * 7, ("Help", None)]
+    rig.library.put("README.md", texts, places=places)
+    answer = await rig.ask("What is Owl?", options=retrieval_options_pb2.RetrievalOptions(top_k=1))
+    assert [hit.chunk.content for hit in answer.hits] == texts[-1:]
+    assert answer.content == f"{tells} [1]"
+
+
 async def _answer_of(
     rig: Rig, name: str, similarity: float, profile: ProfileName = ProfileName.DOCUMENTS
 ) -> answer_pb2.Answer:

@@ -97,6 +97,10 @@ def test_a_sentence_with_hardly_a_word_of_its_own_explains_nothing(question: str
         ("The copay of the year before is what you pay again.", 1.0),
         ("Almost all copays are fees of a fixed sum.", 0.0),
         ("Most copays are a fixed fee.", 0.3),
+        ("Copays do not provide a share of the bill.", 0.3),
+        ("The copay doesn\u2019t allow visits of this kind.", 0.3),
+        ("The copay never lets you pay a share.", 0.3),
+        ("The copay lets you pay a share, not the bill.", 1.0),
     ],
 )
 def test_how_far_a_sentence_defines_the_subject(text: str, match: float) -> None:

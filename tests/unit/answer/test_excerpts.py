@@ -984,3 +984,19 @@ def test_a_sentence_that_speaks_of_what_follows_introduces_the_list_below_it(lea
     assert whole.text == f"{lead_in}\n- barn owls\n- eagle owls"
     # Without a list below it, it says nothing.
     assert lead_in not in texts_of(f"{lead_in}\n\nOwls hunt mice at night.\n")
+
+
+@pytest.mark.parametrize(
+    ("content", "tells"),
+    [
+        ("# Owls of the wood\n\n[![owl](https://a.example/b.svg)](https://a.example/b)\n", False),
+        ("![owl][logo]\n\n[logo]: https://a.example/b.svg 'An owl'\n", False),
+        (".. image:: https://a.example/b.svg\n   :target: https://a.example/\n\n.. |owl| image:: b.svg\n", False),
+        ("---\n\n2.1", False),
+        ("# Owls\n\n[![owl](https://a.example/b.svg)](https://a.example/b) hunt", True),
+        (".. image:: https://a.example/b.svg\n   :target: https://a.example/\n\nOwls hunt.", True),
+        ("See [the owls][owls].\n\n[owls]: https://a.example/", True),
+    ],
+)
+def test_a_passage_tells_something_unless_it_is_titles_images_and_addresses(content: str, *, tells: bool) -> None:
+    assert make_passage(content).tells() is tells

@@ -379,6 +379,11 @@ _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
 _SPACES = re.compile(r"\s+")
 
 
+def without_images(source: str) -> str:
+    """Return a text of Markdown without its images and badges, which are images with links."""
+    return _IMAGE.sub("", _BADGE.sub("", source))
+
+
 def heading_text(source: str) -> str:
     """Return the text of a heading without Markdown markup, at most MAX_HEADING_CHARS code points.
 

@@ -75,6 +75,7 @@ _BEGIN_ATTEMPTS = 3
 _OWN_SESSIONS = uuid.UUID("5e8c6f0e-3c1b-4d5f-9a57-2f0f6f1f7b11")
 # What comes after the first documents seldom explains what these leave open.
 _OPENED_DOCUMENTS = 3
+_OPENING_PASSAGES = 3
 # How long storing an abandoned answer may take, although its call has ended.
 _ABANDON_S = 5.0
 _JUST_SAID = timedelta(seconds=2)
@@ -473,12 +474,14 @@ class Answerer:
         with suppress(InvalidFilterError):
             openings = await self.retriever.retrieve(replace(search, openings_of=tuple(leading)))
             known = {each.chunk_id for each in retrieval.passages}
-            added = (
-                replace(each, rank=leading[each.document_id].rank, relevance=leading[each.document_id].relevance)
-                for each in openings.passages
-                if each.chunk_id not in known
-            )
-            retrieval = replace(retrieval, passages=(*retrieval.passages, *added))
+            told = Counter[str]()
+            for each in sorted(openings.passages, key=lambda passage: passage.span.start):
+                found = leading[each.document_id]
+                if each.chunk_id not in known and told[each.document_id] < _OPENING_PASSAGES:
+                    added = replace(each, rank=found.rank, relevance=found.relevance)
+                    retrieval = replace(retrieval, passages=(*retrieval.passages, added))
+                # A README may begin with more badges than fit into a few chunks.
+                told[each.document_id] += each.tells()
         return retrieval
 
     async def _drafted(

@@ -1,5 +1,6 @@
 """The evidence of answers: passages, the places in them that statements quote, and whether they equal the store."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -7,10 +8,16 @@ from enum import StrEnum
 from pathlib import PurePosixPath
 
 from groundwire.kernel.markdown import read_markdown
-from groundwire.kernel.sentences import BlockKind, heading_text, split_blocks
+from groundwire.kernel.sentences import BlockKind, heading_text, split_blocks, without_images
 from groundwire.kernel.spans import Span
 
 _FRONT_PAGES = frozenset({"readme", "index"})
+# A title, the address of a link of Markdown, and an image of reStructuredText with its options.
+_SAYS_NOTHING = re.compile(
+    r"^(?:#++[ \t][^\n]*+|\[[^\]\n]++\]:[^\n]*+"
+    r"|\.\.[ \t]++(?:\|[^|\n]++\|[ \t]++)?image::[^\n]*+(?:\n[ \t]++:[^\n]*+)*+)",
+    re.MULTILINE,
+)
 
 
 class Markup(StrEnum):
@@ -61,6 +68,10 @@ class Passage:
     def is_front_page(self) -> bool:
         """Tell whether the document says what the folder is about that it stands in, as a README does."""
         return PurePosixPath(self.source_uri).stem.casefold() in _FRONT_PAGES
+
+    def tells(self) -> bool:
+        """Tell whether there is more than titles, badges and other images, and addresses of links."""
+        return any(map(str.isalpha, _SAYS_NOTHING.sub("", without_images(self.content))))
 
     @property
     def document_name(self) -> str:

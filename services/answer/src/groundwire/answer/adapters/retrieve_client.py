@@ -56,8 +56,8 @@ _SELECTION_HITS = 10
 # Small chunks cut lists, tables and instructions apart, of which a search seldom finds all parts. So much of a section
 # is as much as five or six such chunks.
 _SECTIONS = pb.ResultExpansion(mode=pb.EXPAND_MODE_HIERARCHY, max_chars=1600, result_count=5)
-# The first may be no more than a title or the fields of a head.
-_OPENING_CHUNKS = 3
+# The first may be no more than a title, the fields of a head, or badges.
+_OPENING_CHUNKS = 8
 # So many chunks of one document show what it is about.
 _SUMMARY_HITS = 50
 # A batch has one worker and one response of 4 MiB for all of its searches.

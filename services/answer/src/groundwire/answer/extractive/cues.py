@@ -221,6 +221,8 @@ _DEFINING_VERB = re.compile(
     r"|(?P<verb>means?|refers? to|stands? for|describes?|lets?|allows?|enables?|provides?|defines?"
     r"|(?:can|may|could) be (?:thought of|seen|regarded|viewed|described) as)|is|are|was|were)\b"
 )
+# "The library does not provide …".
+_DENIES = re.compile(r"(?:n['\u2019]t|\b(?:not|never|no longer)) \Z")
 # How something comes about or where it stands does not say what it is: "Environments are created by calls".
 _MADE = re.compile(
     r" (?:\w+ly )?(?!used|designed|meant|intended|called|known|defined as|indicated|denoted|represented"
@@ -452,7 +454,9 @@ def defines(subject: AbstractSet[str], text: str, source: str) -> float:
     if verb is not None:
         front = _ASIDE.sub(" ", text[: verb.start()])
         defined = _stems(front, subject)
-        is_denied = NEGATION.match(text, verb.end() + 1) is not None
+        is_denied = (
+            NEGATION.match(text, verb.end() + 1) is not None or _DENIES.search(text, 0, verb.start()) is not None
+        )
         is_praise = not verb["verb"] and _PRAISE.match(text, verb.end()) is not None
         aliases = (match["term"] or match["alias"] for match in _ALIAS.finditer(text, 0, verb.start()))
         is_named = any(_stems(alias, subject) == subject for alias in aliases)
