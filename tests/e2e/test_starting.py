@@ -179,6 +179,20 @@ def test_a_full_disk_is_told(tmp_path: Path) -> None:
         assert (code, line.endswith("is full")) == (1, True)
 
 
+@pytest.mark.parametrize("kib", [64, 90, 200])
+def test_a_full_disk_is_told_by_the_folder_that_is_on_it(tmp_path: Path, kib: int) -> None:
+    data = ("--data", str(tmp_path / "data"))
+    given = {
+        "catalog": (*data, "--embedder", "hashing:256", "--catalog"),
+        "sessions": ("answer", "--retrieve", "127.0.0.1:1", *data, "--sessions"),
+    }
+    for kind, arguments in given.items():
+        with mounted(tmp_path / kind, "-o", f"size={kib}k") as folder:
+            (folder / "filler").write_bytes(b"x" * 65536)
+            code, line = refused(*arguments, f"sqlite:{folder}/its.db")
+        assert (code, f"the disk of the folder of the {kind} '{folder}' is full" in line) == (1, True), line
+
+
 @pytest.mark.parametrize("kib", [32, 256, 2048])
 def test_a_disk_that_fills_up_during_the_start_is_one_sentence(tmp_path: Path, kib: int) -> None:
     with mounted(tmp_path / "small", "-o", f"size={kib}k") as folder:

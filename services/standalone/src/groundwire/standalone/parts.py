@@ -1,17 +1,19 @@
 """What a process consists of, which of its services need what, and how its databases are opened."""
 
 from collections.abc import Container, Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import grpc
 from pydantic import SecretStr
 
-from groundwire.kernel.catalog_urls import below
+from groundwire.kernel.catalog_urls import below, file_of, is_on_server
 from groundwire.rpc.server import Service
 from groundwire.rpc.workers import Workers
 from groundwire.standalone.readiness import Dependency
 from groundwire.standalone.settings import ServerSettings
+from groundwire.standalone.start_checks import plain_disk_failures
 
 if TYPE_CHECKING:
     from groundwire.answer.bootstrap import AnswerService
@@ -52,13 +54,18 @@ def open_database(server: ServerSettings, url: str, file: str, field: str, passw
 
     Raises:
         InvalidRequestError: the URL is of another form; names the field.
+        PreconditionError: the folder of the file cannot be used, or its disk is full.
         GroundwireError: as `Database.open` does.
     """
     from groundwire.catalog.database import Database, Limits  # noqa: PLC0415 - answers need no database
 
-    return Database.open(
-        below(server.data, url, file, field),
-        folder=server.data,
-        password=None if password is None else password.get_secret_value(),
-        limits=Limits(server.catalog_connections, server.catalog_wait_s, server.catalog_statement_s),
-    )
+    place = below(server.data, url, file, field)
+    is_file = not is_on_server(place)
+    # The file may be on another disk than the data folder.
+    with plain_disk_failures(file_of(place).parent, f"folder of the {field}") if is_file else nullcontext():
+        return Database.open(
+            place,
+            folder=server.data,
+            password=None if password is None else password.get_secret_value(),
+            limits=Limits(server.catalog_connections, server.catalog_wait_s, server.catalog_statement_s),
+        )

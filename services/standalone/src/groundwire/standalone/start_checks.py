@@ -189,8 +189,12 @@ def check_folder(data: Path) -> None:
 
 
 @contextmanager
-def plain_disk_failures(data: Path) -> Iterator[None]:
-    """Turn errors of the file system, and of stores that lack room in the data folder, into what operators can act on.
+def plain_disk_failures(folder: Path, what: str = "data folder") -> Iterator[None]:
+    """Turn errors of the file system, and of stores that lack room in a folder, into what operators can act on.
+
+    Args:
+        folder: where the files are.
+        what: what operators know it as.
 
     Raises:
         PreconditionError: in place of such an error.
@@ -199,13 +203,13 @@ def plain_disk_failures(data: Path) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in _NO_ROOM:
-            raise PreconditionError(f"the disk of the data folder {str(data)!r} is full") from error
-        place = error.filename if isinstance(error.filename, str) else str(data)
-        where = f"the data folder {str(data)!r}" if place == str(data) else repr(place)
-        raise PreconditionError(f"cannot use {where}: {error.strerror or error}") from error
+            raise PreconditionError(f"the disk of the {what} {str(folder)!r} is full") from error
+        place = error.filename if isinstance(error.filename, str) else str(folder)
+        where = f"the {what} " if place == str(folder) else ""
+        raise PreconditionError(f"cannot use {where}{place!r}: {error.strerror or error}") from error
     except (StoreUnavailableError, ExhaustedError) as error:
         # The catalog may call it an error of input and output when its disk is full.
-        if shutil.disk_usage(data).free < _ROOM_BYTES:
-            message = f"the disk of the data folder {str(data)!r} is full: {error.message}"
+        if shutil.disk_usage(folder).free < _ROOM_BYTES:
+            message = f"the disk of the {what} {str(folder)!r} is full: {error.message}"
             raise PreconditionError(message) from error
         raise
