@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import pytest
 
 from groundwire.api.answer.v1 import answer_pb2
@@ -20,7 +21,7 @@ from groundwire.client.values import (
     filter_message,
     plain_metadata,
 )
-from groundwire.kernel.errors import InvalidFilterError, InvalidRequestError
+from groundwire.kernel.errors import InvalidFilterError, InvalidRequestError, UnavailableError
 
 WHEN = datetime(2026, 2, 10, tzinfo=UTC)
 
@@ -133,6 +134,42 @@ async def test_what_is_no_text_is_named() -> None:
         collection = asynchronous.collection("handbook")
         with pytest.raises(TypeError, match="query must be a text, not None"):
             await collection.search(None)
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda docs: docs.search("tides", k="a"), "k must be a whole number, not 'a'"),
+        (lambda docs: docs.search("tides", k=2.5), "k must be a whole number, not 2.5"),
+        (lambda docs: docs.search("tides", min_relevance="high"), "min_relevance must be a number, not 'high'"),
+        (lambda docs: docs.ask("Why?", session=5), "session must be a Session or its id, not 5"),
+        (lambda docs: list(docs.converse(["Why?"], session=5)), "session must be a Session or its id, not 5"),
+        (lambda docs: docs.delete(force="yes"), "force must be true or false, not 'yes'"),
+        (lambda docs: docs.read(5), "places must be a list of Hit or Citation, not 5"),
+        (lambda docs: docs.read("moon"), "places must be a list of Hit or Citation, not 'moon'"),
+        (lambda docs: docs.read([None]), r"places must be a list of Hit or Citation, not \[None\]"),
+        (lambda docs: docs.recall("moon", k="a"), "k must be a whole number, not 'a'"),
+    ],
+)
+def test_what_an_argument_cannot_be_is_named(call: Callable[[Any], object], told: str) -> None:
+    with GroundwireClient("127.0.0.1:1", timeout_s=1) as client, pytest.raises(TypeError, match=f"^{told}$"):
+        call(client.collection("handbook"))
+
+
+def test_a_field_of_a_request_that_cannot_hold_its_value_is_named() -> None:
+    with GroundwireClient("127.0.0.1:1", timeout_s=1) as client:
+        ask: Any = client.ask
+        with pytest.raises(TypeError, match=r"^question cannot hold 5: "):
+            ask(collection="handbook", question=5)
+        with pytest.raises(TypeError, match=r"^options cannot hold 'best': "):
+            ask(collection="handbook", question="Why?", options="best")
+
+
+def test_numbers_of_other_libraries_are_numbers() -> None:
+    with GroundwireClient("127.0.0.1:1", timeout_s=1) as client:
+        docs: Any = client.collection("handbook")
+        with pytest.raises(UnavailableError):
+            docs.search("tides", k=np.int64(3), min_relevance=np.float32(0.5))
 
 
 async def test_half_a_character_is_refused_by_the_name_of_its_text() -> None:

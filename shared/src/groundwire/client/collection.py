@@ -489,7 +489,7 @@ class CollectionOperations(Operations, RecordOperations):
         async def messages() -> AsyncGenerator[answer_pb.ConverseRequest, None]:
             opening = answer_pb.ConverseOpening(create=answer_pb.CreateSessionRequest(collection=self.name))
             if session is not None:
-                opening.session_id = session.session_id if isinstance(session, Session) else session
+                opening.session_id = _session_id(session)
             yield answer_pb.ConverseRequest(opening=opening)
             if isinstance(questions, AsyncIterable):
                 async for question in questions:
@@ -523,11 +523,18 @@ class CollectionOperations(Operations, RecordOperations):
     async def read(self, places: Sequence[Hit | Citation]) -> list[str | None]:
         """Return the stored text at the span of each hit or citation, None where it is gone; many of them in one call.
 
+        Raises:
+            TypeError: it is no list of hits and citations.
+
         Example:
             handbook = client.collection("handbook")
             hits = handbook.search("spans")
             assert handbook.read(hits) == [hit.text for hit in hits]
         """
+        given: Any = places  # untyped callers give anything
+        for place in given if isinstance(given, Iterable) else (None,):
+            if not isinstance(place, Hit | Citation):
+                raise TypeError(f"places must be a list of Hit or Citation, not {given!r}")
         spans = [
             library_pb.SpanReference(
                 reference=document_pb2.DocumentReference(document_id=place.document_id),
@@ -683,14 +690,13 @@ class CollectionOperations(Operations, RecordOperations):
         grounding: str,
         strictness: float | None,
     ) -> answer_pb.AskRequest:
-        session_id = session.session_id if isinstance(session, Session) else session or ""
         if not isinstance(question, str):  # of a stream it was not looked at before
             raise TypeError(f"question must be a text, not {question!r}")
         with valid_texts({"question": question}):
             return answer_pb.AskRequest(
                 question=question,
                 collection=self.name,
-                session_id=session_id,
+                session_id=_session_id(session),
                 message_id=str(uuid.uuid4()),  # so that a retry is recognised as the same question
                 options=options,
                 grounding=named_value("grounding", answer_pb2.GroundingPolicy, grounding),
@@ -772,6 +778,14 @@ class ClientOperations(Operations):
             client.put_chunks(header, [ReadyChunk(content="A span has a start and an end.", sequence_num=0)])
         """
         return await put_chunks(self._transport, header, chunks, text, timeout_s)
+
+
+def _session_id(session: Session | str | None) -> str:
+    given: Any = session or ""
+    session_id = given.session_id if isinstance(given, Session) else given
+    if not isinstance(session_id, str):
+        raise TypeError(f"session must be a Session or its id, not {session!r}")
+    return session_id
 
 
 def _options(

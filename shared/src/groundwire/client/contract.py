@@ -47,9 +47,22 @@ class _Bound(Generic[Params, RequestT]):
     transport: Transport
 
     def message(self, *args: Params.args, **kwargs: Params.kwargs) -> RequestT:
-        """Return the request with these fields."""
-        with valid_texts(kwargs):
-            return self.make(*args, **kwargs)
+        """Return the request with these fields.
+
+        Raises:
+            TypeError: a field cannot hold its value; names the field, which the library of the messages does not.
+        """
+        try:
+            with valid_texts(kwargs):
+                return self.make(*args, **kwargs)
+        except TypeError as error:
+            make: Callable[..., RequestT] = self.make
+            for name, value in kwargs.items():
+                try:
+                    make(**{name: value})
+                except TypeError:
+                    raise TypeError(f"{name} cannot hold {value!r}: {error}") from error
+            raise
 
     def start(self, request: RequestT, timeout_s: float | None) -> Any:
         """Send a copy of the request with a request id, if it can have one and has none."""

@@ -20,7 +20,19 @@ from collections.abc import (
 from concurrent.futures import Future
 from contextlib import aclosing, closing, contextmanager
 from types import MethodType
-from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, TypeAlias, TypeVar, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Final,
+    Generic,
+    ParamSpec,
+    SupportsFloat,
+    SupportsIndex,
+    TypeAlias,
+    TypeVar,
+    overload,
+)
 
 import grpc
 from google.protobuf.message import Message
@@ -371,15 +383,22 @@ def valid_texts(named: Mapping[str, Any]) -> Iterator[None]:
 
 
 _signature = functools.cache(inspect.signature)
-_TEXTS: Final = (str, str | None)
+# What the library of the messages takes for an annotation, such as numbers of numpy; None stands for a field left out.
+_TAKEN: Final[Mapping[Any, tuple[Any, str]]] = {
+    str: (str, "a text"),
+    str | None: (str | None, "a text"),
+    int | None: (SupportsIndex | None, "a whole number"),
+    float | None: (SupportsFloat | SupportsIndex | None, "a number"),
+    bool: (SupportsIndex | None, "true or false"),
+}
 
 
 def _begin(body: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
     """Call a method that was written as a coroutine or generator: it does not run yet, only its arguments are taken.
 
     Raises:
-        TypeError: it does not take them; says what it takes. Or something else is given for a text, of which the
-            library of the messages would not say for which one.
+        TypeError: it does not take them; says what it takes. Or something else is given for a text or a number, of
+            which the library of the messages would not say for which one.
         InvalidRequestError: a text holds half a character, as JSON can spell it.
     """
     signature = _signature(body)
@@ -388,10 +407,10 @@ def _begin(body: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
     except TypeError as error:
         raise TypeError(f"{error}; it takes {', '.join(list(signature.parameters)[1:])}") from None
     for name, value in taken.items():
-        kind = signature.parameters[name].annotation
-        if kind in _TEXTS and not isinstance(value, kind):
-            raise TypeError(f"{name} must be a text, not {value!r}")
-        if kind in _TEXTS and value is not None:
+        kinds, must = _TAKEN.get(signature.parameters[name].annotation, (object, ""))
+        if not isinstance(value, kinds):
+            raise TypeError(f"{name} must be {must}, not {value!r}")
+        if must == "a text" and value is not None:
             with valid_texts({name: value}):
                 value.encode()
     return body(*arguments, **named)
