@@ -2,11 +2,14 @@
 
 import json
 import shutil
+import signal
 import threading
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import pytest
 
@@ -15,7 +18,8 @@ from groundwire.client import GroundwireClient
 from groundwire.kernel.errors import PreconditionError
 from tests.catalogs import POSTGRESQL, SQLITE
 from tests.credentials import bearer
-from tests.e2e.server import ServerProcess, groundwire
+from tests.e2e.commands import Command
+from tests.e2e.server import HASHING, ServerProcess, groundwire
 from tests.postgresql import server as postgresql
 
 COLLECTION = "letters"
@@ -148,7 +152,31 @@ def test_an_empty_folder_takes_a_backup_as_a_new_one_does(backed_up: tuple[Path,
     restore = ("restore", str(backed_up[0]), "--data", str(tmp_path / "data"), "--no-check")
     assert groundwire(*restore).returncode == 0
     done = groundwire(*restore)
-    assert (done.returncode, "is not empty: name a new folder" in done.stderr) == (2, True)
+    assert (done.returncode, "error INVALID_FIELD: data: '" in done.stderr) == (2, True)
+    assert "is not empty: name a new folder" in done.stderr
+
+
+def test_a_restore_that_is_ended_leaves_no_server_and_no_keys_behind(
+    backed_up: tuple[Path, set[str]], tmp_path: Path
+) -> None:
+    (tmp_path / "temporary").mkdir()
+    restore = ("restore", str(backed_up[0]), "--data", str(tmp_path / "data"))
+    with TemporaryFile() as said:
+        variables = {"TMPDIR": str(tmp_path / "temporary"), "GROUNDWIRE_EMBEDDER": "hashing:256"}
+        command = Command(restore, stdout=said.fileno(), stderr=said.fileno(), variables=variables)
+        ends_at = time.monotonic() + 30
+        while not any((tmp_path / "temporary").glob("groundwire-restore-*/token")):
+            assert time.monotonic() < ends_at
+            time.sleep(0.01)
+        command.terminate()
+        assert command.wait(timeout=30) == 128 + signal.SIGTERM
+    assert list((tmp_path / "temporary").iterdir()) == []
+    # Its owner would be in the way.
+    with (
+        ServerProcess(tmp_path / "data", (*HASHING, "--catalog", "sqlite:")) as server,
+        GroundwireClient(server.address) as client,
+    ):
+        assert [each.name for each in client.collections()] == [COLLECTION]
 
 
 def test_the_check_of_what_is_restored_leaves_the_uploads_and_the_vectors_of_others_alone(

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -112,7 +113,7 @@ def restore(folder: Path, data: Path, catalog: str, no_check: bool) -> None:
     is_file = not is_on_server(catalog)
     if is_file and catalog != "sqlite:":
         raise InvalidRequestError.of("catalog", "a file is restored into the data folder: name that with --data")
-    _refuse_used(data)
+    _refuse_used(data, "data")
     # Its owner alone: it holds texts, and the key that signs tokens.
     data.mkdir(mode=0o700, parents=True, exist_ok=True)
     for name in files:
@@ -247,7 +248,7 @@ def _checked(data: Path, catalog: str) -> pb.StoreReport:
 
         tenants = tenants_of(_url(catalog, data), load_settings().server.catalog_password) or [DEFAULT_TENANT]
     total, context = pb.StoreReport(consistent=True), click.get_current_context()
-    with tempfile.TemporaryDirectory(prefix="groundwire-restore-") as folder:
+    with _ending_orderly(), tempfile.TemporaryDirectory(prefix="groundwire-restore-") as folder:
         # A call sees one tenant, that of its credential.
         keys, token_file = Path(folder, "keys.yaml"), Path(folder, "token")
         secrets = {tenant: create_key(keys, Identity(tenant, "restore"))[1] for tenant in tenants}
@@ -267,6 +268,19 @@ def _checked(data: Path, catalog: str) -> pb.StoreReport:
                 total.repaired_count += report.repaired_count - made
                 total.findings.extend(findings)
     return total
+
+
+@contextmanager
+def _ending_orderly() -> Iterator[None]:
+    """Let SIGTERM, which `timeout` and job runners send, end this process as Ctrl-C does.
+
+    Otherwise it would leave a server behind, which owns what was restored, and the keys of that.
+    """
+    before = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager
@@ -298,9 +312,9 @@ def _served(data: Path, catalog: str, keys: Path) -> Iterator[str]:
             server.terminate()
 
 
-def _refuse_used(folder: Path) -> None:
+def _refuse_used(folder: Path, field: str = "folder") -> None:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InvalidRequestError.of("folder", f"{str(folder)!r} is not empty: name a new folder")
+        raise InvalidRequestError.of(field, f"{str(folder)!r} is not empty: name a new folder")
 
 
 def _described(path: Path) -> dict[str, Any]:
