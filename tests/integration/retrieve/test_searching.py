@@ -394,6 +394,8 @@ def test_a_collection_of_another_model_is_refused_even_with_equal_dimensions(eng
         engine_library.retrieve("alpha", collection="foreign")
     assert caught.value.metadata["last_state"] == "EMBEDDING"
     assert caught.value.metadata["expected"] != caught.value.metadata["got"]
+    # Both have one name, which would tell nothing apart.
+    assert f"by {IDENTITY.model_name}@{'1' * 12}, this server has {IDENTITY.label};" in caught.value.message
 
 
 def test_an_unknown_collection_is_not_found(library: Library) -> None:

@@ -44,6 +44,11 @@ class EmbeddingIdentity:
         """Return the SHA-256 (hex) of all fields: the key of cached vectors and a part of engine names."""
         return _digest_of(self)
 
+    @property
+    def label(self) -> str:
+        """Return what tells it from others for people, who may know several of one name: `NAME@PROBE`."""
+        return f"{self.model_name}@{self.probe_digest[:12]}"
+
 
 @cache
 def _digest_of(identity: EmbeddingIdentity) -> str:

@@ -160,7 +160,7 @@ class ChunkEmbedder:
         """Raise EmbeddingMismatchError when the vectors of a collection are another model's."""
         own = self.embedder.identity
         if collection.identity != own:
-            expected, got = (f"{each.model_name}@{each.probe_digest[:12]}" for each in (collection.identity, own))
+            expected, got = collection.identity.label, own.label
             models = f"was embedded by {expected}, this server has {got}"
             message = f"collection {collection.name!r} {models}; `groundwire reembed` or Reembed moves it to this model"
             raise EmbeddingMismatchError(message, expected=expected, got=got)

@@ -535,8 +535,8 @@ class Search:
             )
         if request.vector is None and model != expected:
             raise EmbeddingMismatchError(
-                f"collection {plan.collection.name!r} was embedded by {expected.model_name!r}, this server has "
-                f"{model.model_name!r}; `groundwire reembed` or Reembed moves it to this model",
+                f"collection {plan.collection.name!r} was embedded by {expected.label}, this server has "
+                f"{model.label}; `groundwire reembed` or Reembed moves it to this model",
                 expected=f"{expected.provider}/{expected.model_name}@{expected.revision} {expected.probe_digest[:12]}",
                 got=f"{model.provider}/{model.model_name}@{model.revision} {model.probe_digest[:12]}",
             )
