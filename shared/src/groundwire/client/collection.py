@@ -532,9 +532,9 @@ class CollectionOperations(Operations, RecordOperations):
             assert handbook.read(hits) == [hit.text for hit in hits]
         """
         given: Any = places  # untyped callers give anything
-        for place in given if isinstance(given, Iterable) else (None,):
-            if not isinstance(place, Hit | Citation):
-                raise TypeError(f"places must be a list of Hit or Citation, not {given!r}")
+        places = list(given) if isinstance(given, Iterable) else []
+        if not isinstance(given, Iterable) or not all(isinstance(place, Hit | Citation) for place in places):
+            raise TypeError(f"places must be a list of Hit or Citation, not {given!r}")
         spans = [
             library_pb.SpanReference(
                 reference=document_pb2.DocumentReference(document_id=place.document_id),
