@@ -9,6 +9,7 @@ from groundwire.answer.extractive.cues import (
     BELOW_ITS_NAME,
     INTRODUCED_AS_TERM,
     definition_match,
+    is_address_unasked,
 )
 from groundwire.answer.extractive.excerpts import find_excerpts
 from groundwire.answer.extractive.generator import candidates
@@ -458,3 +459,20 @@ def test_an_example_alone_says_least_what_something_is() -> None:
     assert _best("What does the owl_modifier do?", content.format("Example:")) == said
     told = content.format("The owl_modifier is set for all of the owls like this:")
     assert _best("What does the owl_modifier do?", told) != said
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "is_unasked"),
+    [
+        ("What is Strix?", "Source code: https://owls.example/strix", True),
+        ("What does Strix do?", "- Tutorial: https://owls.example/a\n- Chat: https://owls.example/b", True),
+        ("What is the source code of Strix?", "Source code: https://owls.example/strix", False),
+        ("What is Strix?", "Strix: https://owls.example/strix", False),
+        ("What is Strix?", "Source code: https://owls.example/strix, for owls", False),
+        ("What is Strix?", "- Tutorial: https://owls.example/a\n- Chat: of owls", False),
+    ],
+)
+def test_where_something_is_read_does_not_say_what_it_is(question: str, text: str, *, is_unasked: bool) -> None:
+    assert is_address_unasked(read_question(question), text) is is_unasked
+    _, quotable, _ = candidates(question, [make_passage(text)])
+    assert not (is_unasked and quotable)

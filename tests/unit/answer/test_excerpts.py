@@ -992,6 +992,8 @@ def test_a_sentence_that_speaks_of_what_follows_introduces_the_list_below_it(lea
         ("# Owls of the wood\n\n[![owl](https://a.example/b.svg)](https://a.example/b)\n", False),
         ("![owl][logo]\n\n[logo]: https://a.example/b.svg 'An owl'\n", False),
         (".. image:: https://a.example/b.svg\n   :target: https://a.example/\n\n.. |owl| image:: b.svg\n", False),
+        (".. image::\n    https://a.example/b.svg\n    :target: https://a.example/", False),
+        (":target: https://a.example/\n\n.. image:: b.svg", False),
         ("---\n\n2.1", False),
         ("# Owls\n\n[![owl](https://a.example/b.svg)](https://a.example/b) hunt", True),
         (".. image:: https://a.example/b.svg\n   :target: https://a.example/\n\nOwls hunt.", True),
@@ -1000,3 +1002,15 @@ def test_a_sentence_that_speaks_of_what_follows_introduces_the_list_below_it(lea
 )
 def test_a_passage_tells_something_unless_it_is_titles_images_and_addresses(content: str, *, tells: bool) -> None:
     assert make_passage(content).tells() is tells
+
+
+@pytest.mark.parametrize(
+    "pointer",
+    [
+        "For more information checkout the official documentation.",
+        "For further details, please see our guide.",
+        "Please read the user manual before you start.",
+    ],
+)
+def test_what_sends_the_reader_elsewhere_is_not_quoted(pointer: str) -> None:
+    assert texts_of(f"# Owls\n\n{pointer}\n\nOwls hunt at night in the wood.") == ["Owls hunt at night in the wood."]

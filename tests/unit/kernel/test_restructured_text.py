@@ -262,3 +262,21 @@ def test_every_text_keeps_its_length_and_its_items_stand_in_order(lines: list[st
     assert len(shown) == len(text)
     assert all(0 <= item.start < item.end <= len(text) for item in items)
     assert all(one.end <= other.start for one, other in pairwise(items))
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        ".. image:: https://a.example/b.svg\n   :target: https://a.example/",
+        ".. image::\n    https://a.example/b.svg?a=b\n    :target: https://a.example/\n    :alt: a seal",
+        # A chunk may begin between an image and its options.
+        ":target: https://a.example/\n   :alt: a seal",
+        ":alt: a seal",
+    ],
+)
+def test_images_say_nothing(image: str) -> None:
+    assert _read(f"{image}\n\nSeals sleep.") == [(BlockKind.PROSE, "Seals sleep.")]
+
+
+def test_fields_at_the_beginning_are_no_options_of_an_image() -> None:
+    assert ":Author: Ada" in read_rst(":Author: Ada\n:Status: Final\n\nSeals sleep.")[0]

@@ -11,12 +11,14 @@ _LINE = re.compile(r"[^\r\n]*+(?:\r\n?|\n|$)")
 _VISIBLE = re.compile(r"[^\n]")
 # Headings may be underlined with what is a fence or nothing in Markdown.
 _ADORNMENT = re.compile(r"^([~^\"'`+*#.:])\1{2,}+(?=[ \t]*+$)", re.MULTILINE)
-# Pictures with their options, targets of links, rows of badges and what makes no text of its own.
+# Pictures with their options, also where a chunk begins with these, targets of links, rows of badges and what makes no
+# text of its own.
 _LAYOUT = re.compile(
     r"^[ \t]*+\.\.[ ](?:_[^\n]*|(?:\|[^|\n]+\|[ ])?"
     r"(?:image|figure|contents|toctree|include|raw|meta|highlight|index|(?:current)?module"
     r"|tabs|(?:group-)?tab|tab-(?:set|item))::[^\n]*)"
-    r"(?:\n[ \t]++:[^\n]*+)*+|^(?:\|(?=\S)[^|\n]++(?<=\S)\|_{0,2}[ \t]*+)++$",
+    r"(?:\n[ \t]++(?::|[a-z]{1,10}+://)[^\n]*+)*+|\A(?:[ \t]*+:(?:align|alt|height|target|width):[^\n]*+\n?)++"
+    r"|^(?:\|(?=\S)[^|\n]++(?<=\S)\|_{0,2}[ \t]*+)++$",
     re.MULTILINE,
 )
 # The entries of a table of contents, each the name of a document, maybe behind its title: what a chunk that begins

@@ -15,7 +15,7 @@ _FRONT_PAGES = frozenset({"readme", "index"})
 # A title, the address of a link of Markdown, and an image of reStructuredText with its options.
 _SAYS_NOTHING = re.compile(
     r"^(?:#++[ \t][^\n]*+|\[[^\]\n]++\]:[^\n]*+"
-    r"|\.\.[ \t]++(?:\|[^|\n]++\|[ \t]++)?image::[^\n]*+(?:\n[ \t]++:[^\n]*+)*+)",
+    r"|\.\.[ \t]++(?:\|[^|\n]++\|[ \t]++)?image::[^\n]*+(?:\n[ \t]++\S[^\n]*+)*+|:target:[^\n]*+)",
     re.MULTILINE,
 )
 

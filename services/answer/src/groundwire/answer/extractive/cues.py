@@ -223,6 +223,7 @@ _DEFINING_VERB = re.compile(
 )
 # "The library does not provide …".
 _DENIES = re.compile(r"(?:n['\u2019]t|\b(?:not|never|no longer)) \Z")
+_ADDRESS = re.compile(r"\s*(?:[-*+] )?(?P<name>[^.:]{2,60}):\s*[a-z]{1,10}://\S+")
 # How something comes about or where it stands does not say what it is: "Environments are created by calls".
 _MADE = re.compile(
     r" (?:\w+ly )?(?!used|designed|meant|intended|called|known|defined as|indicated|denoted|represented"
@@ -443,6 +444,14 @@ def is_name_of(heading: str, subject: AbstractSet[str]) -> bool:
     names = _OPTION.findall(heading) if REFERENCE.fullmatch(heading) else []
     asked = subject - KINDS or subject
     return any(bool(asked) and asked <= _stems(name, subject) <= subject | KINDS for name in (*names, heading))
+
+
+def is_address_unasked(question: Question, text: str) -> bool:
+    """Tell whether a text only says where to find what the question does not ask for: "Source code: https://…"."""
+    addresses = [_ADDRESS.fullmatch(line) for line in text.splitlines()]
+    return all(
+        address is not None and question.stems_of(address["name"]).isdisjoint(question.stems) for address in addresses
+    )
 
 
 def defines(subject: AbstractSet[str], text: str, source: str) -> float:

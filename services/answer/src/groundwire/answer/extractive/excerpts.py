@@ -88,7 +88,8 @@ _SHELL = re.compile(r"(?:```|~~~)[ \t]*+(?:bash|sh|shell|console|terminal|powers
 _DIRECTIVE = re.compile(r"\{\{[^{}]*+\}\}")
 _EDITORIAL = re.compile(
     r"(?:TODO|FIXME|XXX|TBD)\b|(?:answer: )?(?:see|compare|cf\.)\s.{1,80}$"
-    r"|(?:please )?(?:read|check out|visit|refer to|consult|see) (?:the|our) (?:\w+ )?"
+    r"|(?:for (?:more|further) (?:information|details),? )?(?:please )?(?:read|check ?out|visit|refer to|consult|see)"
+    r" (?:the|our) (?:\w+ )?"
     r"(?:docs|documentation|manual|page|guide|tutorial)\b.{0,60}$"
     r"|(?:see also|read on|back to|next|previous|source|edit this page):?\s*$",
     re.IGNORECASE,

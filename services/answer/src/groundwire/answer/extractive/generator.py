@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from groundwire.answer.evidence import Closest, Passage, Source, Statement
-from groundwire.answer.extractive.cues import LABEL, sets_off
+from groundwire.answer.extractive.cues import LABEL, is_address_unasked, sets_off
 from groundwire.answer.extractive.excerpt import Excerpt
 from groundwire.answer.extractive.excerpts import find_excerpts
 from groundwire.answer.extractive.scoring import (
@@ -43,7 +43,7 @@ from groundwire.answer.extractive.weights import (
 from groundwire.answer.grounding.sentence_vectors import SentenceVectors
 from groundwire.answer.grounding.similarity_scale import AS_IS, SimilarityScale, cosine
 from groundwire.answer.intent import document_asked_for, named_place
-from groundwire.answer.question import Question, read_question
+from groundwire.answer.question import Question, QuestionKind, read_question
 from groundwire.kernel.sentences import BlockKind
 from groundwire.kernel.words import FUNCTION_WORDS, content_stems, words
 from groundwire.rpc import request_context
@@ -191,6 +191,8 @@ def candidates(
     question = replace(question, scale=scale, is_set_off=_is_set_off(set(question.subject), quotable))
     # `Status: Rejected` tells that it was rejected, and never why.
     quotable = [each for each in quotable if not each.field_of or answers_as_field(question, each)]
+    if question.kind is QuestionKind.DEFINITION:
+        quotable = [each for each in quotable if not is_address_unasked(question, each.text)]
     return question, quotable, shortlist(question, quotable, MAX_CANDIDATES)
 
 
