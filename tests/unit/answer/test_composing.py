@@ -208,8 +208,16 @@ async def test_what_another_document_says_of_the_same_name_has_it_too(workers: W
 
 
 @pytest.mark.parametrize("name", ["owlbox", "OwlBox", "OWLBOX"])
-async def test_a_name_in_two_words_is_found_however_it_is_typed(workers: Workers, name: str) -> None:
-    content = "Install the package owlbox. OwlBox is a server for owls. Feed your OwlBox by night."
+@pytest.mark.parametrize(
+    "installed",
+    [
+        "Install the package owlbox.",
+        "Install the package owlbox, import owlbox, and start owlbox.",
+        "Install the package owlbox from https://owlbox.example/owlbox/owlbox/owlbox or git://owlbox.example/owlbox.",
+    ],
+)
+async def test_a_name_in_two_words_is_found_however_it_is_typed(workers: Workers, name: str, installed: str) -> None:
+    content = f"{installed} OwlBox is a server for owls. Feed your OwlBox by night."
     drafted = await _drafted(workers, f"What is {name}?", content)
     assert [each.text for each in drafted] == ["OwlBox is a server for owls."]
 

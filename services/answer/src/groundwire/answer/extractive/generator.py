@@ -39,6 +39,7 @@ from groundwire.answer.extractive.weights import (
     MAX_EXCERPTS,
     MIN_SET_OFF,
     MIN_SUPPORT,
+    SPELLED_SHARE,
 )
 from groundwire.answer.grounding.sentence_vectors import SentenceVectors
 from groundwire.answer.grounding.similarity_scale import AS_IS, SimilarityScale, cosine
@@ -49,6 +50,7 @@ from groundwire.kernel.words import FUNCTION_WORDS, content_stems, words
 from groundwire.rpc import request_context
 from groundwire.rpc.workers import Workers
 
+_URL = re.compile(r"[a-z]{1,10}://[^\s<>\"')\]]+")
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -204,16 +206,25 @@ def _is_set_off(subject: AbstractSet[str], excerpts: Sequence[Excerpt]) -> bool:
 
 
 def _as_spelled(question: str, passages: Sequence[Passage]) -> str:
-    """Return the question with names as the passages mostly spell them: FreedomBox, which is two words, for freedombox.
+    """Return the question with names as the passages often spell them: FreedomBox, which is two words, for freedombox.
 
     So it does not matter whether somebody types capitals.
     """
     asked = set(_WORD.findall(question.casefold())) - FUNCTION_WORDS
     texts = (f"{each.title} {each.section_heading} {each.content}" for each in passages)
-    found = Counter(word for text in texts for word in _WORD.findall(text) if word.casefold() in asked)
-    # The most frequent spelling comes last and stays; only those in several words change what a name is read as.
-    spelled = {word.casefold(): word for word, _ in reversed(found.most_common())}
-    names = {name: word for name, word in spelled.items() if len(words(word)) > 1}
+    # Addresses spell every name in small letters.
+    spellings = (word for text in texts for word in _WORD.findall(_URL.sub(" ", text)))
+    found = Counter(word for word in spellings if word.casefold() in asked)
+    spelled = Counter[str]()
+    for word, count in found.items():
+        spelled[word.casefold()] += count
+    # Only those in several words change what a name is read as. Code has names in small letters; of several spellings
+    # the most frequent comes last and stays.
+    names = dict[str, str]()
+    for word, count in reversed(found.most_common()):
+        name = word.casefold()
+        if len(words(word)) > 1 and count >= SPELLED_SHARE * spelled[name]:
+            names[name] = word
     return _WORD.sub(lambda word: names.get(word[0].casefold(), word[0]), question)
 
 

@@ -191,6 +191,9 @@ SHORT_LEAD_WORDS = 8
 MIN_SET_OFF = 3
 """Excerpts that set a subject off from which that may be how the material writes it, and introduces nothing."""
 
+SPELLED_SHARE = 0.34
+"""Share of a name's occurrences, without those in addresses, from which on a spelling in several words is the name."""
+
 NEAR_DUPLICATE = 0.7
 """Share of common stems (Jaccard) from which two excerpts say the same."""
 
