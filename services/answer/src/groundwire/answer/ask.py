@@ -75,6 +75,7 @@ _BEGIN_ATTEMPTS = 3
 _OWN_SESSIONS = uuid.UUID("5e8c6f0e-3c1b-4d5f-9a57-2f0f6f1f7b11")
 # What comes after the first documents seldom explains what these leave open.
 _OPENED_DOCUMENTS = 3
+# Of those that say something: a README may begin with more badges than fit into a few chunks.
 _OPENING_PASSAGES = 3
 # How long storing an abandoned answer may take, although its call has ended.
 _ABANDON_S = 5.0
@@ -474,14 +475,13 @@ class Answerer:
         with suppress(InvalidFilterError):
             openings = await self.retriever.retrieve(replace(search, openings_of=tuple(leading)))
             known = {each.chunk_id for each in retrieval.passages}
-            told = Counter[str]()
+            told, added = Counter[str](), list[Passage]()
             for each in sorted(openings.passages, key=lambda passage: passage.span.start):
                 found = leading[each.document_id]
                 if each.chunk_id not in known and told[each.document_id] < _OPENING_PASSAGES:
-                    added = replace(each, rank=found.rank, relevance=found.relevance)
-                    retrieval = replace(retrieval, passages=(*retrieval.passages, added))
-                # A README may begin with more badges than fit into a few chunks.
+                    added.append(replace(each, rank=found.rank, relevance=found.relevance))
                 told[each.document_id] += each.tells()
+            retrieval = replace(retrieval, passages=(*retrieval.passages, *added))
         return retrieval
 
     async def _drafted(
