@@ -626,25 +626,6 @@ def test_headings_of_a_wiki_are_headings() -> None:
     assert [content[each.start : each.end] for each in found] == [each.text for each in found]
 
 
-def test_a_field_below_a_heading_is_said_of_what_that_names() -> None:
-    content = "# Settings\n\n## Number of owls\n\nDefault: `12`\n\nHow many owls there are at night."
-    field, sentence = excerpts_of(content)
-    assert field.text == "Number of owls: Default: 12"
-    assert (field.field_of, quoted(field)) == ("Number of owls", "Default: `12`")
-    ((_, start, end),) = field.header
-    assert content[start:end] == "## Number of owls"
-    assert sentence.opens
-    # Where the heading stands in another chunk, there is nothing to cite.
-    assert [each.text for each in excerpts_of("Default: `12`\n\nOwls sleep by day.")] == [
-        "Default: 12",
-        "Owls sleep by day.",
-    ]
-    assert texts_of("# Owls\n\nNote: all of the owls there are sleep by day.") == [
-        "Note: all of the owls there are sleep by day."
-    ]
-    assert texts_of("# Owls\n\nOwls are counted by night. Default: 12.") == ["Owls are counted by night."]
-
-
 def test_a_short_line_of_a_text_without_marks_is_a_heading_before_a_path_too() -> None:
     text = (
         "Purpose\n/opt is kept for packages that somebody adds to the system by hand.\nIt may be empty or be absent.\n"
@@ -731,58 +712,6 @@ def test_emphasis_of_several_sentences_shows_no_marks() -> None:
     assert "*" not in shown
     assert "_" not in shown.replace("_owl", "").replace("fox_", "")
     assert "Use _owl and fox_ now." in shown
-
-
-@pytest.mark.parametrize("name", ["--max-owls N", "MAX_OWLS", "owls.count", "-o, --owls"])
-def test_what_opens_the_section_of_a_setting_or_an_option_comes_with_its_name(name: str) -> None:
-    content = f"# {name}\n\nCounts owls by night. It needs a lamp."
-    first, both = excerpts_of(content)
-    assert first.text == f"{name}: Counts owls by night."
-    assert both.text == f"{name}: Counts owls by night. It needs a lamp."
-    assert [content[start:end] for _, start, end in first.header] == [f"# {name}"]
-    assert quoted(first) == "Counts owls by night."
-
-
-def test_only_the_first_sentence_has_the_name_and_only_where_it_can_be_cited() -> None:
-    assert texts_of("# MAX_OWLS\n\nCounts owls by night. Lamps are lit for them.") == [
-        "MAX_OWLS: Counts owls by night.",
-        "Lamps are lit for them.",
-    ]
-    (apart,) = find_excerpts([make_passage("Counts owls by night.", section_heading="MAX_OWLS")])
-    assert (apart.text, apart.header) == ("Counts owls by night.", ())
-    sentence = "This option counts all of the owls that it meets in the forest by night:"
-    whole = texts_of(f"# MAX_OWLS\n\n{sentence}\n\n- barn owls of any age\n- eagle owls of any age")[-1]
-    assert whole == f"{sentence}\n- barn owls of any age\n- eagle owls of any age"
-    (leaning,) = excerpts_of("# MAX_OWLS\n\nIt counts owls by night.")
-    assert leaning.text == "MAX_OWLS: It counts owls by night."
-
-
-def test_the_name_is_cited_without_the_lines_around_it() -> None:
-    content = "========\nMAX_OWLS\n========\n\nCounts owls by night."
-    (found,) = excerpts_of(content, Markup.RST)
-    assert (found.text, [content[start:end] for _, start, end in found.header]) == (
-        "MAX_OWLS: Counts owls by night.",
-        ["MAX_OWLS"],
-    )
-
-
-def test_a_sentence_that_has_the_name_or_stands_below_a_title_of_words_comes_alone() -> None:
-    assert texts_of("# MAX_OWLS\n\nMAX_OWLS counts owls.")[0] == "MAX_OWLS counts owls."
-    assert texts_of("# Counting owls\n\nIt is done by night.") == ["It is done by night."]
-    assert texts_of("# DESCRIPTION\n\nCounts owls by night.") == ["Counts owls by night."]
-
-
-def test_a_list_of_fields_is_read_field_by_field() -> None:
-    content = ":Exit code 0: All owls are awake\n:Exit code 5: No owl was found,\n    or none was asked\n"
-    found = excerpts_of(content, Markup.RST)
-    assert [each.text for each in found] == [
-        "Exit code 0: All owls are awake",
-        "Exit code 5: No owl was found, or none was asked",
-    ]
-    assert quoted(found[0]) == ":Exit code 0: All owls are awake"
-    # The head of a document is more than a list: each field says something of that document.
-    head = excerpts_of(":Title: Owls\n:Author: Ada Lovelace\n:Date: 2021-05-01\n", Markup.RST)
-    assert [each.field_of for each in head][-1] == ":Title: Owls :Author: Ada Lovelace"
 
 
 def test_two_words_say_something_where_they_are_an_amount() -> None:

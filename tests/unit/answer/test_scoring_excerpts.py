@@ -310,7 +310,7 @@ def test_an_option_is_for_what_it_does_and_not_for_what_it_goes_with() -> None:
 
 def test_a_label_is_quoted_where_the_default_is_asked_for() -> None:
     content = "# owlTimeout\n\nSee the owls for owlTimeout of them.\n\n- Default: `72000` (72 seconds)\n"
-    assert _best("What is the default value of owlTimeout?", content) == "Default: 72000 (72 seconds)"
+    assert _best("What is the default value of owlTimeout?", content) == "owlTimeout: Default: 72000 (72 seconds)"
 
 
 def test_what_comes_first_or_before_something_says_when() -> None:

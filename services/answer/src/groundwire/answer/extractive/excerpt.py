@@ -25,7 +25,8 @@ class Excerpt:
     eyes when reading it there: the heading above, the lead-in of a list, the sentence that it goes on from.
     `field_of` says what a field of the head of a document is about, empty for all else: its first fields. `tagline_of`
     names what a README is about where this is its tagline: "Fast, minimalist web framework".
-    `heading` is the nearest one above. `opens` tells the first of a section, which most often says what it is about.
+    `heading` is the nearest one above; `is_of_code` tells that it is the name of a setting, an option or a function.
+    `opens` tells the first of a section, which most often says what it is about.
     `place` counts the excerpts that can be read one after the other. `header` is where the header of a table row
     stands, or the term that an item explains in more than this sentence. `is_whole` tells a whole list or the first
     column of a table from one item of it, `is_joined` a sentence that comes with the one before. `leans` says that it
@@ -41,6 +42,7 @@ class Excerpt:
     field_of: str = ""
     tagline_of: str = ""
     heading: str = ""
+    is_of_code: bool = False
     opens: bool = False
     place: int = 0
     header: tuple[Quoted, ...] = ()

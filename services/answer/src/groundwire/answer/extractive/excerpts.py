@@ -4,7 +4,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import dropwhile
+from itertools import dropwhile, takewhile
 from textwrap import dedent
 
 from groundwire.answer.evidence import Markup, Passage
@@ -59,6 +59,8 @@ _NO_TAGLINE = re.compile(
     re.IGNORECASE,
 )
 _PAGE_TITLE = re.compile(r"= *[^ =]")
+# "### `max_items`": a heading that is code, which names what the section describes.
+_CODE_HEADING = re.compile(r"[#\s]*(`{1,2})[^`\n]+\1\W*")
 # What an item of a list is about: "Peer authentication, which …".
 _ITEM_NAME = re.compile(r"[^,;:(\u2014.]{2,60}(?=[,;:(\u2014]|\.?$)")
 # A term in the line of what explains it, which print sets apart: "job A set of processes".
@@ -181,7 +183,8 @@ def _joined(run: Sequence[Passage]) -> Passage:
     for passage in run:
         gap = passage.span.start - run[0].span.start - len(content)
         # White space between chunks is a break of lines or of blocks, unless a sentence goes on behind it.
-        goes_on = gap > 1 and not ends_sentence(content) and passage.content[0].islower()
+        is_headed = passage.section_heading and passage.content.startswith(passage.section_heading)
+        goes_on = gap > 1 and not ends_sentence(content) and passage.content[0].islower() and not is_headed
         content += ("\n" + " " * (gap - 1) if goes_on else "\n" * gap) + passage.content
     return replace(run[0], content=content)
 
@@ -267,6 +270,7 @@ class _Reader:
         self._is_opening = passage.span.start == 0 and passage.markup in {Markup.MARKDOWN, Markup.RST}
         if self._is_opening:
             self._heading = passage.document_name
+        self._names_code = REFERENCE.fullmatch(self._heading) is not None
         # The last heading that says what its section is about; those of parts, such as "Purpose", come behind it.
         self._above, self._above_level = "", 0
         self._above_span: tuple[Quoted, ...] = ()
@@ -275,6 +279,8 @@ class _Reader:
         self._opening: int | None = None
         self._antecedent: Sentence | None = None
         self._lead_in: Sentence | None = None
+        # What the last of several records below one heading is about; text below it says more of that.
+        self._record = ""
 
     def table_headers(self) -> Iterator[_TableHeader]:
         """Yield the headers of tables, which a part of a long table that stands in another run lacks."""
@@ -293,6 +299,7 @@ class _Reader:
             item = self.items[index]
             following = index + 1
             found: list[Excerpt] = []
+            has_only_fields = False
             match item.kind:
                 case BlockKind.HEADING:
                     yield from self._section(item)
@@ -301,23 +308,16 @@ class _Reader:
                     found += self._table(item)
                     self._lead_in = None
                 case BlockKind.CODE:
-                    # Of the tabs for several systems the first one comes with what introduces all.
-                    before_item = self.items[index - 1] if index else None
-                    follows = (
-                        before_item is not None
-                        and before_item.kind is BlockKind.CODE
-                        and self._is_shell(before_item) == self._is_shell(item)
-                    )
-                    found += (
-                        replace(each, leans=follows or (each.start < item.start and _leans(each.text)))
-                        for each in self._code(item)
-                    )
+                    found += self._code(index)
                     self._antecedent = self._lead_in = None
                 case BlockKind.LIST_ITEM:
-                    while following < len(self.items) and self.items[following].kind is BlockKind.LIST_ITEM:
-                        following += 1
+                    listed = [*takewhile(lambda each: each.kind is BlockKind.LIST_ITEM, self.items[index:])]
+                    following = index + len(listed)
                     before_code = self._before_code(following)
-                    found += self._list(self.items[index:following], before_code)
+                    found += self._list(listed, before_code)
+                    if opens and (fields := [*self._listed_fields(listed)]):
+                        found = [*fields, *(each for each in found if each.is_whole)]
+                        has_only_fields = True
                     self._antecedent, self._lead_in = None, before_code
                 case BlockKind.PROSE:
                     found += self._prose(index)
@@ -327,12 +327,13 @@ class _Reader:
                 yield held
             held = None
             for excerpt in found:
-                held = self._named(replace(excerpt, heading=self._heading, opens=opens))
+                held = self._named(replace(excerpt, heading=self._heading, opens=opens, is_of_code=self._names_code))
                 if self._lead_in is not item:
                     yield held
                     held = None
             # What the first sentence introduces opens the section with it.
-            opens = opens and (self._lead_in is item or all(each.field_of for each in found))
+            has_only_fields = has_only_fields or all(each.field_of for each in found)
+            opens = opens and (self._lead_in is item or has_only_fields)
             index = following
         if held is not None:
             yield held
@@ -367,9 +368,11 @@ class _Reader:
         if PART_OF_SECTION.fullmatch(self._heading):
             self._heading = self._with_above(self._heading, level=level)
         else:
+            is_code = _CODE_HEADING.fullmatch(line) is not None
+            self._names_code = is_code or REFERENCE.fullmatch(self._heading) is not None
             self._above, self._above_level = self._heading, level
             self._above_span = ((self.passage, start, start + len(title)),) if self._heading else ()
-        self._antecedent = self._lead_in = None
+        self._antecedent, self._lead_in, self._record = None, None, ""
         if _RELEASE.search(self._heading):
             kind, end = BlockKind.LIST_ITEM, start + len(title)
             yield Excerpt(self.passage, kind, start, end, self._heading, "", heading=self._heading)
@@ -418,7 +421,7 @@ class _Reader:
         # "This directory holds …" opens a section on `/srv`.
         is_part = self._heading != self._above and self._above_span != ()
         refers = excerpt.leans or excerpt.text.startswith("This ")
-        is_named = REFERENCE.fullmatch(self._heading) is not None or (refers and is_part)
+        is_named = self._names_code or (refers and is_part)
         if not is_opening or not is_named or self._above in excerpt.text:
             return excerpt
         return replace(excerpt, text=f"{self._above}: {excerpt.text}", header=self._above_span)
@@ -489,7 +492,8 @@ class _Reader:
             joined = f"{self._plain(before.start, before.end)} {text}"
             if len(joined) <= MAX_CHARS and _is_statement(self._plain(before.start, before.end)):
                 start, text, leans, is_joined = before.start, joined, False, True
-        about = self._heading if before is None else f"{self._heading} {self._plain(before.start, before.end)}"
+        about = f"{self._heading}{self._record}"
+        about = about if before is None else f"{about} {self._plain(before.start, before.end)}"
         yield Excerpt(self.passage, item.kind, start, end, text, about, is_joined=is_joined, leans=leans)
 
     def _repeats_title(self, item: Sentence) -> bool:
@@ -508,6 +512,7 @@ class _Reader:
             for first, last in listed:
                 yield Excerpt(self.passage, kind, first, last, self._plain(first + 1, last), self._heading)
         elif len(fields) >= MIN_FIELDS and self._is_repeated(fields[0]):
+            self._record = self._plain(*fields[0]).partition(":")[2]
             yield from record_excerpts(self.passage, item.start, end)
         elif len(fields) >= MIN_FIELDS:
             # What the first two say is what the others are about: "PEP: 8", "Title: Style Guide".
@@ -518,11 +523,22 @@ class _Reader:
                 yield Excerpt(self.passage, kind, *each, text, about, field_of=of)
         elif item.begins_block and item.ends_block and self._heading:
             text = self._plain(item.start, end)
-            if LABEL.match(text) and len(words(text)) < LABEL_WORDS and not _EDITORIAL.match(text):
-                # `Default: 30` below the name of a setting says it of that.
-                of, header = self._heading, self._above_span
-                text = f"{of}: {text}" if header else text
-                yield Excerpt(self.passage, kind, item.start, end, text, of, field_of=of, header=header)
+            if len(words(text)) < LABEL_WORDS:
+                yield from self._field_below_name(item, text)
+
+    def _field_below_name(self, item: Sentence, text: str) -> Iterator[Excerpt]:
+        """Yield what stands below the name of a setting as `Default: 30`, and says it of that, or nothing."""
+        kind, of, header = BlockKind.LIST_ITEM, self._heading, self._above_span
+        if LABEL.match(text) and not _EDITORIAL.match(text):
+            text = f"{of}: {text}" if header else text
+            yield Excerpt(self.passage, kind, item.start, item.end, text, of, field_of=of, header=header)
+
+    def _listed_fields(self, items: Sequence[Sentence]) -> Iterator[Excerpt]:
+        """Yield the items of a list that consists of fields of what the heading names: type, default and the like."""
+        texts = [self._plain(item.start, item.end) for item in items]
+        if self._names_code and not any(map(ends_sentence, texts)):
+            fields = [field for each in zip(items, texts, strict=True) for field in self._field_below_name(*each)]
+            yield from fields if len(fields) == len(items) else ()
 
     def _is_repeated(self, field: tuple[int, int]) -> bool:
         """Tell whether other paragraphs begin with a field of this name, as the entries of an address book do."""
@@ -663,7 +679,8 @@ class _Reader:
             back += 1
         return front, back
 
-    def _code(self, item: Sentence) -> Iterator[Excerpt]:
+    def _code(self, index: int) -> Iterator[Excerpt]:
+        item, before = self.items[index], self.items[index - 1] if index else None
         indent = self._content[self._content.rfind("\n", 0, item.start) + 1 : item.start]
         lines = dedent(f"{indent}{self._source(item)}").splitlines()
         # In reStructuredText `~~~` stands below a heading that the code shows.
@@ -678,7 +695,10 @@ class _Reader:
         if len(intro) > MAX_CHARS:
             intro, start = "", item.start
         text = f"{intro}\n{code}" if intro else code
-        yield Excerpt(self.passage, BlockKind.CODE, start, item.end, text, f"{self._heading} {intro}")
+        # Of the tabs for several systems the first one comes with what introduces all.
+        is_tab = before is not None and before.kind is BlockKind.CODE and self._is_shell(before) == self._is_shell(item)
+        leans = is_tab or (start < item.start and _leans(text))
+        yield Excerpt(self.passage, BlockKind.CODE, start, item.end, text, f"{self._heading} {intro}", leans=leans)
 
     def _is_shell(self, item: Sentence) -> bool:
         """Tell whether code is typed into a shell, as the command that installs what the next code uses."""

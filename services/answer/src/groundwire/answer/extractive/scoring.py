@@ -16,7 +16,6 @@ from groundwire.answer.extractive.cues import (
     KINDS,
     LABEL,
     PART_OF_SECTION,
-    REFERENCE,
     SAYS_WHAT_IS_ABOVE,
     definition_match,
     has_amount,
@@ -91,8 +90,10 @@ class Scored:
         label = None if self.excerpt.is_whole else LABEL.match(self.excerpt.text)
         if label is not None and is_name_of(label["term"], set(question.subject)):
             headed = 1.0  # the entry of a glossary
-        if is_negated(self.excerpt.heading) and not question.is_negated:
-            headed = 0.0  # "Why not a compiler?" says nothing of why there is one
+        # "Why not a compiler?" says nothing of why there is one.
+        is_denied = is_negated(self.excerpt.heading) and not question.is_negated
+        if is_denied or (exact_words(question.text) and _is_of_other_code(question, self.excerpt)):
+            headed = 0.0
         leads = question.kind is not QuestionKind.DEFINITION and _heads_answers(question, self.excerpt.heading)
         opens = self.excerpt.opens and leads
         return replace(self, headed=headed, score=self.score + headed * (RANKING.headed + RANKING.opens * opens))
@@ -330,6 +331,17 @@ def _is_empty(question: Question, excerpt: Excerpt) -> bool:
     return len(excerpt.stems.difference(question.stems)) < _FEWEST_NEW_WORDS
 
 
+def _is_of_other_code(question: Question, excerpt: Excerpt) -> bool:
+    """Tell whether an excerpt stands below the name of a setting or function that the question does not ask about.
+
+    All words of a name count: `message_after_copy` is not `message_before_copy`, and decorators are not `getDecorator`.
+    """
+    asked = set(map(stem, words(question.text)))
+    names = [name for name in excerpt.heading.partition("(")[0].split() if exact_words(name)]
+    named = (words(part) for name in names for part in (name, name.rpartition(".")[2]))
+    return excerpt.is_of_code and bool(names) and not any(asked.issuperset(map(stem, each)) for each in named)
+
+
 def _is_below_name(question: Question, excerpt: Excerpt) -> bool:
     """Tell whether an excerpt opens a section named after the subject with what that is: below "# Mpmath", "A …"."""
     part = _OF_ABOVE.fullmatch(excerpt.heading)
@@ -338,10 +350,11 @@ def _is_below_name(question: Question, excerpt: Excerpt) -> bool:
     named = part["named"] if part else excerpt.heading
     label = LABEL.match(named)  # "/srv: Data for services"
     subject = set(question.subject)
-    if not excerpt.opens or not (is_name_of(named, subject) or (label and is_name_of(label["term"], subject))):
+    is_named = is_name_of(named, subject) or (label and is_name_of(label["term"], subject))
+    if not excerpt.opens or not is_named or _is_of_other_code(question, excerpt):
         return False
     # The reference of a setting or function says of it what it is without repeating the name: "Writes the record …".
-    is_reference = REFERENCE.fullmatch(excerpt.heading) is not None and excerpt.kind is not BlockKind.LIST_ITEM
+    is_reference = excerpt.is_of_code and excerpt.kind is not BlockKind.LIST_ITEM
     says_what = _NOUN_PHRASE if _DOES.search(question.text) is None else _NOUN_PHRASE_OR_VERB
     return (
         bool(excerpt.tagline_of) or is_reference or says_what.match(excerpt.text.removeprefix(f"{named}: ")) is not None
@@ -353,6 +366,8 @@ def _definition(question: Question, excerpt: Excerpt, source: str, path: str, *,
     page = _manual_page(excerpt)
     if page and is_name_of(page["name"], set(question.subject)):
         return 1.0
+    if excerpt.header and _is_of_other_code(question, excerpt):
+        return 0.0  # "MAX_SIZE: Like MIN_SIZE …"
     # What follows the first sentence of an item says more about its term, not what that is.
     text = source if excerpt.kind is BlockKind.LIST_ITEM and excerpt.header else excerpt.text
     is_code = excerpt.kind is BlockKind.CODE
@@ -517,9 +532,12 @@ def answers_as_field(question: Question, excerpt: Excerpt) -> bool:
     )
     # `'session'` is news about SESSION_COOKIE_NAME.
     said = content_stems(without_names_of_code(question.text))
-    tells_more = not set(said).issuperset(content_stems(value))
+    told = content_stems(value)
+    tells_more = not told or not set(said).issuperset(told)  # `[]` has no words
     # `Python-Version` tells a version. `Author` and `Created` tell who wrote a text, and when, not who did what.
-    is_asked = bool(named) and (name_stems[-1] in asked or says_who_or_when_written(question, name))
+    # `Default value` tells the default.
+    head = [each for each in name_stems if each not in KINDS] or name_stems
+    is_asked = bool(named) and (head[-1] in asked or says_who_or_when_written(question, name))
     # "What is the list type?" asks for no `Type`, as "What is the type of list?" does.
     is_kind = len(question.subject) > 1 and question.subject[-1] in KINDS & named
     is_asked = is_asked and not is_kind and not is_of_another

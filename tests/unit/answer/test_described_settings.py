@@ -1,0 +1,164 @@
+"""What references say of settings, options and functions: their fields, and what they are."""
+
+import pytest
+
+from groundwire.answer.evidence import Markup
+from groundwire.answer.extractive.excerpts import find_excerpts
+from groundwire.answer.extractive.scoring import Scored, answers_as_field
+from groundwire.answer.question import read_question
+from tests.unit.answer.builders import excerpts_of, make_passage, make_scored, quoted, texts_of
+
+_MAX_OWLS = "### `max-owls`\n\n* Type: whole number\n* Default: `12`\n\nCounts owls by night. Lamps are lit for them."
+
+
+def _best(question: str, *contents: str) -> str:
+    return min(make_scored(question, *contents), key=Scored.order).excerpt.text
+
+
+def test_a_field_below_a_heading_is_said_of_what_that_names() -> None:
+    content = "# Settings\n\n## Number of owls\n\nDefault: `12`\n\nHow many owls there are at night."
+    field, sentence = excerpts_of(content)
+    assert field.text == "Number of owls: Default: 12"
+    assert (field.field_of, quoted(field)) == ("Number of owls", "Default: `12`")
+    ((_, start, end),) = field.header
+    assert content[start:end] == "## Number of owls"
+    assert sentence.opens
+    # Where the heading stands in another chunk, there is nothing to cite.
+    assert [each.text for each in excerpts_of("Default: `12`\n\nOwls sleep by day.")] == [
+        "Default: 12",
+        "Owls sleep by day.",
+    ]
+    assert texts_of("# Owls\n\nNote: all of the owls there are sleep by day.") == [
+        "Note: all of the owls there are sleep by day."
+    ]
+    assert texts_of("# Owls\n\nOwls are counted by night. Default: 12.") == ["Owls are counted by night."]
+
+
+@pytest.mark.parametrize("name", ["--max-owls N", "MAX_OWLS", "owls.count", "-o, --owls"])
+def test_what_opens_the_section_of_a_setting_or_an_option_comes_with_its_name(name: str) -> None:
+    content = f"# {name}\n\nCounts owls by night. It needs a lamp."
+    first, both = excerpts_of(content)
+    assert first.text == f"{name}: Counts owls by night."
+    assert both.text == f"{name}: Counts owls by night. It needs a lamp."
+    assert [content[start:end] for _, start, end in first.header] == [f"# {name}"]
+    assert quoted(first) == "Counts owls by night."
+
+
+def test_only_the_first_sentence_has_the_name_and_only_where_it_can_be_cited() -> None:
+    assert texts_of("# MAX_OWLS\n\nCounts owls by night. Lamps are lit for them.") == [
+        "MAX_OWLS: Counts owls by night.",
+        "Lamps are lit for them.",
+    ]
+    (apart,) = find_excerpts([make_passage("Counts owls by night.", section_heading="MAX_OWLS")])
+    assert (apart.text, apart.header) == ("Counts owls by night.", ())
+    sentence = "This option counts all of the owls that it meets in the forest by night:"
+    whole = texts_of(f"# MAX_OWLS\n\n{sentence}\n\n- barn owls of any age\n- eagle owls of any age")[-1]
+    assert whole == f"{sentence}\n- barn owls of any age\n- eagle owls of any age"
+    (leaning,) = excerpts_of("# MAX_OWLS\n\nIt counts owls by night.")
+    assert leaning.text == "MAX_OWLS: It counts owls by night."
+
+
+def test_the_name_is_cited_without_the_lines_around_it() -> None:
+    content = "========\nMAX_OWLS\n========\n\nCounts owls by night."
+    (found,) = excerpts_of(content, Markup.RST)
+    assert (found.text, [content[start:end] for _, start, end in found.header]) == (
+        "MAX_OWLS: Counts owls by night.",
+        ["MAX_OWLS"],
+    )
+
+
+def test_a_sentence_that_has_the_name_or_stands_below_a_title_of_words_comes_alone() -> None:
+    assert texts_of("# MAX_OWLS\n\nMAX_OWLS counts owls.")[0] == "MAX_OWLS counts owls."
+    assert texts_of("# Counting owls\n\nIt is done by night.") == ["It is done by night."]
+    assert texts_of("# DESCRIPTION\n\nCounts owls by night.") == ["Counts owls by night."]
+
+
+def test_a_list_of_fields_is_read_field_by_field() -> None:
+    content = ":Exit code 0: All owls are awake\n:Exit code 5: No owl was found,\n    or none was asked\n"
+    found = excerpts_of(content, Markup.RST)
+    assert [each.text for each in found] == [
+        "Exit code 0: All owls are awake",
+        "Exit code 5: No owl was found, or none was asked",
+    ]
+    assert quoted(found[0]) == ":Exit code 0: All owls are awake"
+    # The head of a document is more than a list: each field says something of that document.
+    head = excerpts_of(":Title: Owls\n:Author: Ada Lovelace\n:Date: 2021-05-01\n", Markup.RST)
+    assert [each.field_of for each in head][-1] == ":Title: Owls :Author: Ada Lovelace"
+
+
+@pytest.mark.parametrize("heading", ["`limit`", "`night limit`", "`max-owls`", "max_owls"])
+def test_a_heading_in_the_type_of_code_names_what_its_section_describes(heading: str) -> None:
+    first, second = excerpts_of(f"## {heading}\n\nCounts owls by night. Lamps are lit for them.")
+    assert first.text == f"{heading.strip('`')}: Counts owls by night."
+    assert (first.is_of_code, second.is_of_code) == (True, True)
+
+
+@pytest.mark.parametrize("heading", ["owls", "max-owls", "Use `owls` now", "`owls` and `foxes`"])
+def test_a_heading_of_words_names_no_code(heading: str) -> None:
+    first, *_ = excerpts_of(f"## {heading}\n\nCounts owls by night. Lamps are lit for them.")
+    assert (first.text, first.is_of_code) == ("Counts owls by night.", False)
+
+
+def test_a_list_of_fields_below_the_name_of_a_setting_is_said_of_it() -> None:
+    kind, default, whole, first, _ = excerpts_of(_MAX_OWLS)
+    assert (kind.text, kind.field_of) == ("max-owls: Type: whole number", "max-owls")
+    assert (default.text, quoted(default)) == ("max-owls: Default: 12", "Default: `12`")
+    assert (whole.text, whole.field_of) == ("- Type: whole number\n- Default: 12", "")
+    # The list does not take the place of what opens the section.
+    assert (first.text, first.opens) == ("max-owls: Counts owls by night.", True)
+    assert _best("What is the default of max-owls?", _MAX_OWLS) == "max-owls: Default: 12"
+    assert _best("What does max-owls do?", _MAX_OWLS) == "max-owls: Counts owls by night."
+
+
+def test_a_list_of_what_is_no_field_is_read_as_any_other() -> None:
+    below_words = _MAX_OWLS.replace("`max-owls`", "Owls of the night")
+    with_sentence = _MAX_OWLS.replace("Type: whole number", "Type: It is a whole number.")
+    without_label = _MAX_OWLS.replace("Type: whole number", "the number of owls")
+    after_prose = _MAX_OWLS.replace("\n\n", "\n\nOwls sleep by day.\n\n", 1)
+    for content in (below_words, with_sentence, without_label, after_prose):
+        assert not any(each.field_of for each in excerpts_of(content)), content
+
+
+def test_a_default_value_is_the_default_whatever_it_is() -> None:
+    content = "### `owls`\n\n- Type: list\n- Default value: `[]`\n\nCounts owls by night."
+    (field,) = (each for each in find_excerpts([make_passage(content)]) if each.field_of and "[]" in each.text)
+    assert answers_as_field(read_question("What is the default of owls?"), field)
+    assert not answers_as_field(read_question("What is the type of owls?"), field)
+    assert not answers_as_field(read_question("What are owls?"), field)
+
+
+def test_a_setting_that_is_described_by_another_one_is_not_that_one() -> None:
+    before = "### `wake_before_owls`\n\nLike `wake_after_owls` but wakes the foxes first."
+    after = "### `wake_after_owls`\n\nThe animals that are to be woken when the night has come."
+    assert _best("What does wake_after_owls do?", before, after).startswith("wake_after_owls: The animals")
+    assert _best("What does wake_before_owls do?", after, before).startswith("wake_before_owls: Like")
+
+
+def test_a_word_that_is_part_of_a_name_of_code_is_not_defined_by_it() -> None:
+    content = "### `getOwl(name)`\n\nUsed to fetch one that is there."
+    asked, named = (make_scored(question, content)[0] for question in ("What are owls?", "What does getOwl do?"))
+    assert asked.definition < named.definition
+
+
+def test_a_heading_in_small_letters_does_not_go_on_with_the_chunk_before() -> None:
+    first = make_passage("max_foxes\n~~~~~~~~~\n\nCounts foxes::\n\n    foxes: 1", markup=Markup.RST)
+    second = make_passage(
+        "max_owls\n~~~~~~~~\n\nCounts owls by night.",
+        start=first.span.end + 2,
+        document_id="doc_1",
+        rank=2,
+        markup=Markup.RST,
+        section_heading="max_owls",
+    )
+    found = find_excerpts([first, second])
+    assert found[-1].text == "max_owls: Counts owls by night."
+
+
+def test_what_stands_below_a_record_is_about_what_the_record_is_about() -> None:
+    owls = "Syntax: max-owls [n]\nDefault: 12\nExample: max-owls 3\n\nIf set, so many animals are woken."
+    foxes = owls.replace("owls", "foxes")
+    found = {each.about: each.text for each in excerpts_of(f"## Commands\n\n{owls}\n\n{foxes}") if "woken" in each.text}
+    assert list(found) == ["Commands max-owls [n]", "Commands max-foxes [n]"]
+    # One record alone may be the head of a document, which is about what its heading names.
+    (alone,) = (each for each in excerpts_of(f"## Commands\n\n{owls}") if "woken" in each.text)
+    assert alone.about == "Commands"
