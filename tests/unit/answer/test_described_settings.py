@@ -93,10 +93,25 @@ def test_a_heading_in_the_type_of_code_names_what_its_section_describes(heading:
     assert (first.is_of_code, second.is_of_code) == (True, True)
 
 
-@pytest.mark.parametrize("heading", ["owls", "max-owls", "Use `owls` now", "`owls` and `foxes`"])
+@pytest.mark.parametrize("heading", ["owls", "max-owls", "Use `owls`", "`owls` and `foxes`", "what is left of `owls`"])
 def test_a_heading_of_words_names_no_code(heading: str) -> None:
     first, *_ = excerpts_of(f"## {heading}\n\nCounts owls by night. Lamps are lit for them.")
     assert (first.text, first.is_of_code) == ("Counts owls by night.", False)
+
+
+def test_what_a_function_takes_is_no_sentence_and_its_kind_no_part_of_its_name() -> None:
+    content = "## class `owls.Owl`\n\n(name, *, eats=mice.of_the_woods, sleeps=True) \u2192 None\n\nSleeps by day."
+    (described,) = excerpts_of(content)
+    assert (described.text, described.heading) == ("owls.Owl: Sleeps by day.", "owls.Owl")
+    assert texts_of("## Owls\n\n(All of the owls that there are sleep by day.)") == [
+        "(All of the owls that there are sleep by day.)"
+    ]
+
+
+def test_a_thing_of_two_names_is_either() -> None:
+    content = "## `owls.MAX, owls.MAXIMUM`\n\nThe greatest number that there may be."
+    asked, other = (make_scored(f"What is {name}?", content)[0] for name in ("owls.MAXIMUM", "owls.MIN"))
+    assert asked.definition > other.definition == 0.0
 
 
 def test_a_list_of_fields_below_the_name_of_a_setting_is_said_of_it() -> None:

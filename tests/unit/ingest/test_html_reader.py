@@ -187,6 +187,49 @@ def test_a_term_stands_above_what_is_no_paragraph(inside: str) -> None:
     assert text_of(f"<dl><dt>Den<dd>{inside}</dl>").startswith("Den\n\n")
 
 
+_SHELTER = (
+    '<h2>Dens</h2><p>Of foxes.<dl class="py class"><dt class="sig sig-object py" id="dens.Den">'
+    '<em class="property">class </em><span>dens.</span><span>Den</span>(<em>depth=1</em>)</dt>'
+    '<dd><p>Shelters a fox.</p><dl class="py method"><dt class="sig" id="dens.Den.dig">dig(<em>by</em>) &#8594; int'
+    "</dt><dd><p>Makes it deeper.</p><p>Returns the depth.</p></dd></dl></dd></dl><h2>Setts</h2><p>Of badgers."
+)
+
+
+def test_each_entry_of_a_reference_is_a_section_below_its_name() -> None:
+    text = read_html(_SHELTER.encode(), "content")
+    assert text.text == (
+        "## Dens\n\nOf foxes.\n\n### class `dens.Den`\n\n(depth=1)\n\nShelters a fox.\n\n#### `dig`\n\n(by) \u2192 int"
+        "\n\nMakes it deeper.\n\nReturns the depth.\n\n## Setts\n\nOf badgers."
+    )
+
+
+@pytest.mark.parametrize(
+    ("terms", "shown"),
+    [
+        (["dens.MAX = 3"], "# `dens.MAX`\n\n= 3"),
+        (["-o FILE, --output FILE"], "# `-o FILE, --output FILE`"),
+        (["dig(by)", "burrow(by, *, deep)"], "# `dig, burrow`\n\n(by)\n(by, *, deep)"),
+        (["dig()", "dig(by)"], "# `dig`\n\n()\n(by)"),
+        (["async classmethod dens.Den.of(fox)"], "# async classmethod `dens.Den.of`\n\n(fox)"),
+        (["Den *dig_den(int depth)"], "# `dig_den`\n\nDen *dig_den(int depth)"),
+        (["3 dens", "4 dens"], "# 3 dens, 4 dens"),
+    ],
+)
+@pytest.mark.parametrize("attributes", [('class="std"', 'class="sig"'), ('class="py function"', 'id="dens.dig"')])
+def test_the_heading_of_an_entry_is_its_name(attributes: tuple[str, str], terms: list[str], shown: str) -> None:
+    of_list, of_term = attributes
+    entry = "".join(f"<dt {of_term}>{term}</dt>" for term in terms)
+    assert text_of(f"<dl {of_list}>{entry}<dd><p>As foxes do.</p></dd></dl>") == f"{shown}\n\nAs foxes do."
+
+
+def test_a_signature_without_text_or_in_a_list_begins_no_section() -> None:
+    entry = '<dl class="py function"><dt class="sig" id="dig">dig(by)</dt><dd>{}</dd></dl>'
+    assert text_of(f"<h1>Dens</h1>{entry.format(' ')}<p>Foxes dig.") == "# Dens\n\ndig(by)\n\nFoxes dig."
+    assert text_of(f"<ul><li>{entry.format('Makes it deeper.')}</ul>") == "- dig(by): Makes it deeper."
+    glossary = '<dl class="glossary"><dt id="term-den">Den</dt><dd>Where foxes sleep.</dd></dl>'
+    assert text_of(glossary) == "Den: Where foxes sleep."
+
+
 @pytest.mark.parametrize("shown", ["\u00b6", "#", "\U0001f517", "\uf0c1", "\uf0c1\uf0c2"])
 def test_links_of_headings_to_themselves_are_no_text(shown: str) -> None:
     html = f'<h2>Areas<a class="headerlink" href="#a">{shown}</a></h2><p>One \uf0c1 <a href="b">#1</a></p>'

@@ -318,6 +318,8 @@ KINDS = frozenset(
 CONSTANT = re.compile(r"\b[A-Z]{5,}\b")
 """Names in capitals: `SIGTERM`."""
 _OPTION = re.compile(r"(?<!\S)--?[A-Za-z][\w-]*+")
+# "re.X, re.VERBOSE": a thing of two names.
+_ALIASES = re.compile(r"(?<!\S)\w{1,60}[._]\w[\w.]{0,60}(?=, |\Z)")
 REFERENCE = re.compile(rf"{_OPTION.pattern}[^.:!?]{{0,60}}|{NAME_OF_CODE}(?:\(\))?")
 """A heading that is the name of what its section describes: `--fail-fast N`, `MAX_AGE`, `os.urandom()`."""
 SAYS_WHAT_IS_ABOVE = re.compile(r"description|overview|introduction|summary|abstract|about|purpose", re.IGNORECASE)
@@ -441,7 +443,7 @@ def _defines_as(subject: Sequence[str], text: str) -> bool:
 
 def is_name_of(heading: str, subject: AbstractSet[str]) -> bool:
     """Tell whether a heading is nothing but the name of a subject, given as stems, or has it among its options."""
-    names = _OPTION.findall(heading) if REFERENCE.fullmatch(heading) else []
+    names = _OPTION.findall(heading) if REFERENCE.fullmatch(heading) else _ALIASES.findall(heading)
     asked = subject - KINDS or subject
     return any(bool(asked) and asked <= _stems(name, subject) <= subject | KINDS for name in (*names, heading))
 

@@ -59,8 +59,10 @@ _NO_TAGLINE = re.compile(
     re.IGNORECASE,
 )
 _PAGE_TITLE = re.compile(r"= *[^ =]")
-# "### `max_items`": a heading that is code, which names what the section describes.
-_CODE_HEADING = re.compile(r"[#\s]*(`{1,2})[^`\n]+\1\W*")
+# "### `max_items`", "### class `Owl`": a heading that is code, which names what the section describes.
+_CODE_HEADING = re.compile(r"[#\s]*(?:[a-z]+ ){0,2}(?P<marks>`{1,2})(?P<name>[^`\n]+)(?P=marks)\W*")
+# What a function takes, below its name.
+_ARGUMENTS = re.compile(r"[(\[](?!.*[.;] ).*[)\]](?: (?:\u2192|->) .*)?", re.DOTALL)
 # What an item of a list is about: "Peer authentication, which …".
 _ITEM_NAME = re.compile(r"[^,;:(\u2014.]{2,60}(?=[,;:(\u2014]|\.?$)")
 # A term in the line of what explains it, which print sets apart: "job A set of processes".
@@ -356,6 +358,8 @@ class _Reader:
         is_markdown = self.passage.markup is Markup.MARKDOWN
         self._heading = heading_text(heading) if is_markdown else plain_text(heading, self.passage.markup)
         self._heading = self._without_number(self._heading)
+        if code := _CODE_HEADING.fullmatch(line):
+            self._heading = code["name"].strip()
         if self._title and self._heading.endswith(":"):
             # "Job summary:" has its place below the title of the job.
             self._heading = f"{self._title}: {self._heading[:-1]}"
@@ -368,8 +372,7 @@ class _Reader:
         if PART_OF_SECTION.fullmatch(self._heading):
             self._heading = self._with_above(self._heading, level=level)
         else:
-            is_code = _CODE_HEADING.fullmatch(line) is not None
-            self._names_code = is_code or REFERENCE.fullmatch(self._heading) is not None
+            self._names_code = code is not None or REFERENCE.fullmatch(self._heading) is not None
             self._above, self._above_level = self._heading, level
             self._above_span = ((self.passage, start, start + len(title)),) if self._heading else ()
         self._antecedent, self._lead_in, self._record = None, None, ""
@@ -455,8 +458,9 @@ class _Reader:
         if self.passage.markup is Markup.NONE and item.begins_block:
             text = _RUN_IN.sub(r"\g<term>: ", text, count=1)
         end = item.end
-        if not _WORD.search(text):
-            return  # the colons that announce code, behind the sentence that says what it shows
+        # The colons that announce code, behind the sentence that says what it shows, and what a function takes.
+        if not _WORD.search(text) or (_ARGUMENTS.fullmatch(text) and not ends_sentence(text)):
+            return
         if text.endswith(";") and ("=" in text or "|" in text):
             return  # code that a page of HTML has as a paragraph: `PRAGMA cache_size = pages;`
         # Before all else, because the last field of a head may be empty: `Post-History:`.

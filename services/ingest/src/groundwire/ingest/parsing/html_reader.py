@@ -68,6 +68,15 @@ _NAVIGATION = frozenset(_NAVIGATION_NAMES.split())
 # Classes of boxes within a section; their titles begin no section of their own.
 _BOX_NAMES = "admonition attention caution danger example hint important note tip warning"
 _BOXES = frozenset(_BOX_NAMES.split())
+# Of references, what is described: `class datetime.timedelta(days=0)`, `time.time() → float`, `-o FILE, --output FILE`.
+# What C has in front of a name is its type, and shown with what it takes: `PyObject *PyList_New(Py_ssize_t len)`.
+_SIGNATURE = re.compile(
+    r"(?P<kind>(?:[a-z]+ )*+)(?P<type>(?:[^(]*[ *&])?)(?P<name>[@$]?[A-Za-z_][\w.$:]*+)(?P<rest> ?\(.*)"
+    r"|(?P<option>-.+)|(?P<words>(?:[a-z]+ )*)(?P<value>[A-Za-z_][\w.$]*)(?P<told>(?:[ \[:=].*)?)",
+    re.DOTALL,
+)
+_DESCRIBES_CODE = frozenset({"function", "method", "class", "attribute", "data", "exception", "option"})
+"""Classes of lists of what a module or a program has, as Sphinx wrote them before its signatures had their own."""
 # What docutils, pandoc and books call links to notes.
 _NOTE_REFERENCES = frozenset({"footnote-reference", "footnote-ref", "doc-noteref", "noteref"})
 _NOTE_NUMBER = re.compile(r"\d{1,3}")
@@ -213,11 +222,14 @@ class HtmlText:
         self._between_pages: set[int] = set()
         self._table = _Table()
         self._terms: list[str] = []
+        # Functions, classes and options whose description follows; they have sections of their own.
+        self._signatures: list[str] = []
+        self._level = 0
         self._inline: list[str] = []
         # For each open list the number of its last item, None where they have none.
         self._lists: list[int | None] = []
-        # For each open `dd` whether it is an item of a list.
-        self._described: list[bool] = []
+        # For each open `dd` whether it is an item of a list, and whether it is the section of a signature.
+        self._described: list[tuple[bool, bool]] = []
         self._marker = ""
         self._pre = 0
         self._cell_depth = 0
@@ -312,12 +324,14 @@ class HtmlText:
                 self._flush()
             else:
                 self._end_terms()
-                self.builder.heading(_HEADINGS[tag], self._take_line())
+                self._level = _HEADINGS[tag]
+                self.builder.heading(self._level, self._take_line())
         elif _is_code(node):
             self._pre -= 1
             self._end_verbatim()
         elif tag == "dt":
-            self._terms += filter(None, [self._take_line()])
+            terms = self._signatures if _is_signature(node) and not self._lists else self._terms
+            terms += filter(None, [self._take_line()])
         elif tag in _BLOCKS:
             self._flush()
             self._leave_block(node)
@@ -333,7 +347,8 @@ class HtmlText:
             case "dl":
                 self._end_terms()
             case "dd":
-                if self._described.pop():
+                is_item, _ = self._described.pop()
+                if is_item:
                     self._lists.pop()
                     self._marker = ""
             case "li":
@@ -359,12 +374,36 @@ class HtmlText:
 
     def _begin_description(self, node: Any) -> None:
         """Make what describes a term in several blocks an item, so that it shows where the last of them ends."""
+        texts = (each.text_content for each in node.traverse(include_text=True) if each.tag == "-text")
+        is_entry = bool(self._signatures) and any(text.strip() for text in texts)
+        if is_entry:
+            self._begin_entry()
         blocks = [child.tag for child in node.iter() if child.tag in _ENDS_LINE]
         is_item = bool(self._terms) and len(blocks) > 1 and _HEADINGS.keys().isdisjoint(blocks)
-        self._described.append(is_item)
+        self._described.append((is_item, is_entry))
         if is_item:
             self._lists.append(None)
             self._marker = "- "
+
+    def _begin_entry(self) -> None:
+        """Begin the section of what the signatures before it are of, with the names as its heading.
+
+        What it takes stands below: a long signature would fill the headings that each chunk is embedded with.
+        """
+        depth = 1 + sum(is_entry for _, is_entry in self._described)
+        signatures = [_SIGNATURE.fullmatch(each) for each in self._signatures]
+        title, rest = ", ".join(self._signatures), list[str]()
+        if all(signatures):
+            parts = [each.groupdict("") for each in signatures if each]
+            names = ", ".join(dict.fromkeys(each["name"] + each["option"] + each["value"] for each in parts))
+            title = f"{parts[0]['kind']}{parts[0]['words']}`{names}`"
+            rest = [
+                signature if each["type"] else (each["rest"] + each["told"]).strip()
+                for signature, each in zip(self._signatures, parts, strict=True)
+            ]
+        self._signatures.clear()
+        self.builder.heading(min(len(_HEADINGS), self._level + depth), title)
+        self.builder.add("\n".join(filter(None, rest)))
 
     def _end_verbatim(self) -> None:
         text = "".join(self._inline).strip("\n")
@@ -398,8 +437,9 @@ class HtmlText:
         self.builder.add(indent + lead + text.replace("\n", following), tight=True)
 
     def _end_terms(self) -> None:
-        """Add a term that no text of its own follows."""
-        self.builder.add(", ".join(self._terms))
+        """Add a term or a signature that no text of its own follows."""
+        self.builder.add(", ".join(self._signatures + self._terms))
+        self._signatures.clear()
         self._terms.clear()
 
     def _take_marker(self) -> str:
@@ -432,6 +472,13 @@ def _is_code(node: Any) -> bool:
 def _is_fragment(node: Any) -> bool:
     """Tell whether an element holds code of Doxygen, with a block for each line."""
     return node is not None and node.tag == "div" and node.attributes.get("class") == "fragment"
+
+
+def _is_signature(node: Any) -> bool:
+    """Tell whether a term is the signature of a function, class or option, as Sphinx writes them."""
+    said, of_list = node.attributes, "" if node.parent is None else node.parent.attributes.get("class") or ""
+    is_old = "id" in said and not _DESCRIBES_CODE.isdisjoint(of_list.split())
+    return is_old or "sig" in (said.get("class") or "").split()
 
 
 def _is_box(node: Any) -> bool:
