@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from groundwire.ingest.chunking.cuts import sections_of
 from groundwire.ingest.parsing.html_reader import MAX_ATTRIBUTES, MAX_DEPTH, read_html
 from groundwire.kernel.document_errors import DocumentEncodingError, DocumentLimitError, EmptyDocumentError
 from groundwire.kernel.errors import InvalidRequestError
@@ -201,6 +202,31 @@ def test_each_entry_of_a_reference_is_a_section_below_its_name() -> None:
         "## Dens\n\nOf foxes.\n\n### class `dens.Den`\n\n(depth=1)\n\nShelters a fox.\n\n#### `dig`\n\n(by) \u2192 int"
         "\n\nMakes it deeper.\n\nReturns the depth.\n\n## Setts\n\nOf badgers."
     )
+    headings = [(each.level, each.text) for each in text.outline.headings]
+    assert headings == [(2, "Dens"), (3, "class dens.Den"), (4, "dig"), (2, "Setts")]
+
+
+def test_what_follows_the_entries_of_a_reference_belongs_to_the_section_that_they_stand_in() -> None:
+    entry = '<dl class="py function"><dt class="sig" id="dig">dig(by)</dt><dd>Digs.{}</dd></dl>'
+    nested = entry.format(f"{entry.format('')}<p>Well.") + "<p>All dig."
+    text = read_html(f"<h1>Dens</h1>{nested}{entry.format('')}<h2>Setts</h2>Of badgers.".encode(), "content")
+    sections = [
+        (section.path[-1].text, " ".join(text.text[section.body_start : section.end].split()))
+        for section in sections_of(text.outline, 0, len(text.text))
+    ]
+    assert sections == [
+        ("Dens", ""),
+        ("dig", "(by) Digs."),
+        ("dig", "(by) Digs."),
+        ("dig", "Well."),
+        ("Dens", "All dig."),
+        ("dig", "(by) Digs."),
+        ("Setts", "Of badgers."),
+    ]
+    assert [section.path[0].text for section in sections_of(text.outline, 0, len(text.text))] == ["Dens"] * 7
+    # Without a heading above it there is nothing to come back to.
+    alone = read_html(f"{entry.format('')}<p>All dig.".encode(), "content")
+    assert [each.text for each in alone.outline.headings] == ["dig"]
 
 
 @pytest.mark.parametrize(

@@ -347,7 +347,9 @@ class HtmlText:
             case "dl":
                 self._end_terms()
             case "dd":
-                is_item, _ = self._described.pop()
+                is_item, is_entry = self._described.pop()
+                if is_entry:
+                    self.builder.end_section(self._level_of_entry())
                 if is_item:
                     self._lists.pop()
                     self._marker = ""
@@ -390,20 +392,24 @@ class HtmlText:
 
         What it takes stands below: a long signature would fill the headings that each chunk is embedded with.
         """
-        depth = 1 + sum(is_entry for _, is_entry in self._described)
         signatures = [_SIGNATURE.fullmatch(each) for each in self._signatures]
-        title, rest = ", ".join(self._signatures), list[str]()
+        title, marked, rest = ", ".join(self._signatures), "", list[str]()
         if all(signatures):
             parts = [each.groupdict("") for each in signatures if each]
             names = ", ".join(dict.fromkeys(each["name"] + each["option"] + each["value"] for each in parts))
-            title = f"{parts[0]['kind']}{parts[0]['words']}`{names}`"
+            kind = parts[0]["kind"] + parts[0]["words"]
+            title, marked = f"{kind}{names}", f"{kind}`{names}`"
             rest = [
                 signature if each["type"] else (each["rest"] + each["told"]).strip()
                 for signature, each in zip(self._signatures, parts, strict=True)
             ]
         self._signatures.clear()
-        self.builder.heading(min(len(_HEADINGS), self._level + depth), title)
+        self.builder.heading(self._level_of_entry(), title, marked=marked)
         self.builder.add("\n".join(filter(None, rest)))
+
+    def _level_of_entry(self) -> int:
+        """Return the level of the heading of an entry that stands below those that are open."""
+        return min(len(_HEADINGS), self._level + 1 + sum(is_entry for _, is_entry in self._described))
 
     def _end_verbatim(self) -> None:
         text = "".join(self._inline).strip("\n")

@@ -204,6 +204,8 @@ class TextBuilder:
         self._after_tight = False
         self._headings: list[Heading] = []
         self._verbatim: list[tuple[int, int]] = []
+        # Level of the section that has ended without a heading behind it, 0 if none has.
+        self._ended = 0
 
     def add(self, text: str, *, tight: bool = False) -> tuple[int, int] | None:
         """Add a block verbatim; return its range of code points, None if it is empty."""
@@ -212,17 +214,29 @@ class TextBuilder:
             return None
         separator = "" if not self._parts else "\n" if tight and self._after_tight else "\n\n"
         start = self._length + len(separator)
+        above = next((each for each in reversed(self._headings) if each.level < self._ended), None)
+        if above is not None:
+            self._headings.append(replace(above, start=start, end=start))
+        self._ended = 0
         self._parts += separator, block
         self._length = start + len(block)
         self._after_tight = tight
         return start, self._length
 
-    def heading(self, level: int, text: str) -> None:
-        """Add a heading of level 1 to 6 on its own line; chunks store at most MAX_HEADING_CHARS of it."""
+    def heading(self, level: int, text: str, *, marked: str = "") -> None:
+        """Add a heading of level 1 to 6 on its own line; chunks store at most MAX_HEADING_CHARS of it.
+
+        `marked` is the text with the marks of Markdown that the line shows, none unless given.
+        """
         line = on_one_line(text)
-        added = self.add(f"{'#' * level} {line}") if line else None
+        self._ended = 0
+        added = self.add(f"{'#' * level} {on_one_line(marked) or line}") if line else None
         if added is not None:
             self._headings.append(Heading(level, line[:MAX_HEADING_CHARS].rstrip(), *added))
+
+    def end_section(self, level: int) -> None:
+        """End the last section of a level: what follows, up to the next heading, belongs to the section above it."""
+        self._ended = min(level, self._ended or level)
 
     def verbatim(self, text: str, *, marker: str = "") -> None:
         """Add a block whose lines belong together, such as code; one with a `marker` is an item of a list."""
