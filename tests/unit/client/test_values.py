@@ -165,6 +165,37 @@ def test_a_field_of_a_request_that_cannot_hold_its_value_is_named() -> None:
             ask(collection="handbook", question="Why?", options="best")
 
 
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda docs: docs.search("tides", k=2**40), "k: must be a whole number of at most 32 bits, not 1099511627776"),
+        (lambda docs: docs.ask("Why?", k=np.int64(-(2**31) - 1)), "k: must be a whole number of at most 32 bits, not "),
+        (lambda docs: next(docs.ask_stream("Why?", k=2**31)), "k: must be a whole number of at most 32 bits, not "),
+        (lambda docs: docs.retrieve_context("moon", max_tokens=2**31), "max_tokens: must be a whole number of at most"),
+        (lambda docs: docs.retrieve_context("moon", sections={"turn": 2**31}), r"sections\['turn'\]: cannot be stored"),
+        (
+            lambda docs: docs.retrieve_context("moon", sections={"turn": "4"}),
+            r"sections\['turn'\]: must be a whole num",
+        ),
+    ],
+)
+def test_a_number_that_no_message_can_hold_is_named(call: Callable[[Any], object], told: str) -> None:
+    with (
+        GroundwireClient("127.0.0.1:1", timeout_s=1) as client,
+        pytest.raises(InvalidRequestError, match=f"^{told}"),
+    ):
+        call(client.collection("handbook"))
+
+
+def test_a_number_that_a_field_of_a_request_cannot_hold_is_named() -> None:
+    with GroundwireClient("127.0.0.1:1", timeout_s=1) as client:
+        with pytest.raises(InvalidRequestError, match=r"^page_size: cannot hold 1099511627776: "):
+            client.list_chunks(collection="handbook", page_size=2**40)
+        ask: Any = client.ask
+        with pytest.raises(InvalidRequestError, match=r"^options: cannot hold \{'top_k': 2147483648\}: "):
+            ask(collection="handbook", question="Why?", options={"top_k": 2**31})
+
+
 def test_numbers_of_other_libraries_are_numbers() -> None:
     with GroundwireClient("127.0.0.1:1", timeout_s=1) as client:
         docs: Any = client.collection("handbook")

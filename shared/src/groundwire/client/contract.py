@@ -33,6 +33,7 @@ from groundwire.client.transport import (
     Transport,
     valid_texts,
 )
+from groundwire.kernel.errors import InvalidRequestError
 
 Params = ParamSpec("Params")
 
@@ -50,18 +51,21 @@ class _Bound(Generic[Params, RequestT]):
         """Return the request with these fields.
 
         Raises:
-            TypeError: a field cannot hold its value; names the field, which the library of the messages does not.
+            TypeError: a field cannot hold such a value; names the field, which the library of the messages does not.
+            InvalidRequestError: the same of a number that is out of range, and of a text with half a character.
         """
         try:
             with valid_texts(kwargs):
                 return self.make(*args, **kwargs)
-        except TypeError as error:
+        except (TypeError, ValueError) as error:
             make: Callable[..., RequestT] = self.make
             for name, value in kwargs.items():
                 try:
                     make(**{name: value})
                 except TypeError:
                     raise TypeError(f"{name} cannot hold {value!r}: {error}") from error
+                except ValueError:
+                    raise InvalidRequestError.of(name, f"cannot hold {value!r}: {error}") from error
             raise
 
     def start(self, request: RequestT, timeout_s: float | None) -> Any:

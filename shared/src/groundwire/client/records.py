@@ -420,10 +420,11 @@ class RecordOperations(Caller):
             known = ada.retrieve_context("Who am I?", conversation_id="conv-1", entity="alice", sections={"turn": 4})
             print([entry.record.text for entry in known.sections["turn"]])
         """
-        limits = [
-            retrieve_pb.SectionLimit(record_type=named_value("sections", record_pb2.RecordType, name), top_k=most)
-            for name, most in (sections or {}).items()
-        ]
+        limits = []
+        for name, most in (sections or {}).items():
+            limit = retrieve_pb.SectionLimit(record_type=named_value("sections", record_pb2.RecordType, name))
+            set_field(limit, "top_k", most, f"sections[{name!r}]")
+            limits.append(limit)
         options = retrieval_options_pb2.RetrievalOptions(
             top_k=k or None, entity=entity or "", include_global=include_global
         )

@@ -7,6 +7,7 @@ the event loop; with `SyncTransport` it blocks the thread, never suspends, and s
 import asyncio
 import functools
 import inspect
+import operator
 import re
 import threading
 from collections.abc import (
@@ -383,6 +384,8 @@ def valid_texts(named: Mapping[str, Any]) -> Iterator[None]:
 
 
 _signature = functools.cache(inspect.signature)
+# Of every whole number that a method takes: all are counts, and of this type in the messages.
+_INT32: Final = range(-(2**31), 2**31)
 # What the library of the messages takes for an annotation, such as numbers of numpy; None stands for a field left out.
 _TAKEN: Final[Mapping[Any, tuple[Any, str]]] = {
     str: (str, "a text"),
@@ -399,7 +402,7 @@ def _begin(body: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
     Raises:
         TypeError: it does not take them; says what it takes. Or something else is given for a text or a number, of
             which the library of the messages would not say for which one.
-        InvalidRequestError: a text holds half a character, as JSON can spell it.
+        InvalidRequestError: a text holds half a character, as JSON can spell it, or a number is out of range.
     """
     signature = _signature(body)
     try:
@@ -413,6 +416,8 @@ def _begin(body: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
         if must == "a text" and value is not None:
             with valid_texts({name: value}):
                 value.encode()
+        if must == "a whole number" and value is not None and operator.index(value) not in _INT32:
+            raise InvalidRequestError.of(name, f"must be {must} of at most 32 bits, not {value!r}")
     return body(*arguments, **named)
 
 
