@@ -15,16 +15,18 @@ Tokenizer: TypeAlias = Literal["none", "llama.cpp", "vllm"]
 class ScriptedModel:
     """Streams `write(body)` piece by piece, then does what `ending` says.
 
-    `statuses` are answered first, one for each request; `page` instead of a stream. `tokenizer` says which server it is
-    like; each character is one of its tokens. `requests` holds the bodies of chats, `counted` the texts whose tokens
-    were counted, `headers` those of the last chat. `open` is the number of chats whose client is there, `left` is set
-    when one leaves early.
+    `statuses` are answered first, one for each request; `page` instead of a stream. `written` gives the chunks in which
+    an event is sent, which other servers write with other line ends or in several lines. `tokenizer` says which server
+    it is like; each character is one of its tokens. `requests` holds the bodies of chats, `counted` the texts whose
+    tokens were counted, `headers` those of the last chat. `open` is the number of chats whose client is there, `left`
+    is set when one leaves early.
     """
 
     write: Callable[[Body], str] = lambda _: ""
     ending: Literal["stop", "length", "hang", "cut", "end", "bad json", "error", "cut event", "content_filter"] = "stop"
     statuses: list[int] = field(default_factory=list)
     page: bytes = b""
+    written: Callable[[bytes], list[bytes]] = lambda event: [event]
     hangs_first: bool = False
     tokenizer: Tokenizer = "none"
     requests: list[Body] = field(default_factory=list)
@@ -96,9 +98,11 @@ class ScriptedModel:
                 writer.write(_response(200, self.page))
                 return
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
-            writer.write(_chunk(b": a comment\n\n"))
+            writer.write(self._sent(b": a comment\n\n"))
             for piece in _pieces(self.write(body)):
-                writer.write(_event({"choices": [{"index": 0, "delta": {"content": piece}, "finish_reason": None}]}))
+                writer.write(
+                    self._event({"choices": [{"index": 0, "delta": {"content": piece}, "finish_reason": None}]})
+                )
                 await writer.drain()
             await self._end(reader, writer)
         finally:
@@ -117,11 +121,17 @@ class ScriptedModel:
             case "bad json":
                 writer.write(_chunk(b'data: {"choices": [{"delta"\n\n') + b"0\r\n\r\n")
             case "error":
-                writer.write(_event({"error": {"message": "out of memory"}}) + b"0\r\n\r\n")
+                writer.write(self._event({"error": {"message": "out of memory"}}) + b"0\r\n\r\n")
             case reason:
-                writer.write(_event({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}))
-                writer.write(_event({"choices": [], "usage": {"total_tokens": 1}}))
-                writer.write(_chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n")
+                writer.write(self._event({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}))
+                writer.write(self._event({"choices": [], "usage": {"total_tokens": 1}}))
+                writer.write(self._sent(b"data: [DONE]\n\n") + b"0\r\n\r\n")
+
+    def _event(self, message: Body) -> bytes:
+        return self._sent(b"data: " + json.dumps(message).encode() + b"\n\n")
+
+    def _sent(self, event: bytes) -> bytes:
+        return b"".join(map(_chunk, self.written(event)))
 
     async def _hang(self, reader: asyncio.StreamReader) -> None:
         leaving = asyncio.ensure_future(reader.read(1))  # nothing comes until the client leaves
@@ -150,10 +160,6 @@ def _pieces(text: str) -> list[str]:
 
 def _chunk(data: bytes) -> bytes:
     return f"{len(data):x}\r\n".encode() + data + b"\r\n"
-
-
-def _event(message: Body) -> bytes:
-    return _chunk(b"data: " + json.dumps(message).encode() + b"\n\n")
 
 
 def _response(status: int, body: bytes) -> bytes:

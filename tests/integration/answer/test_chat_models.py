@@ -1,6 +1,7 @@
 """Answers of chat models over real HTTP: what they write is bound to sources, and what they break is mended."""
 
 import asyncio
+import json
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, aclosing
@@ -95,6 +96,37 @@ async def test_halves_of_characters_are_joined_and_lone_ones_replaced(
     model.says("Foxes \ud83e\udd8a are \ud83e fine.")
     answer = await chat_rig().ask(_QUESTION, grounding=_ANNOTATE)
     assert (answer.generator, answer.content) == ("tiny", "Foxes \U0001f98a are \ufffd fine.")
+
+
+def _in_lines(event: bytes) -> list[bytes]:
+    """Return an event whose JSON is written in several lines, with fields that no answer is made of."""
+    data = event.removeprefix(b"data: ").strip()
+    lines = json.dumps(json.loads(data), indent=1).encode().splitlines() if data.startswith(b"{") else [data]
+    fields = [b"event: message", b"id: 1", *(b"data:" + line for line in lines), b"retry: 10"]
+    return [event if event.startswith(b":") else b"\n".join(fields) + b"\n\n"]
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        pytest.param(lambda event: [event.replace(b"\n", b"\r\n")], id="CRLF"),
+        pytest.param(lambda event: [event.replace(b"\n", b"\r")], id="CR"),
+        pytest.param(lambda event: [bytes([each]) for each in event.replace(b"\n", b"\r\n")], id="CRLF in bytes"),
+        pytest.param(_in_lines, id="in lines"),
+        pytest.param(
+            lambda event: [bytes([each]) for each in _in_lines(event)[0].replace(b"\n", b"\r\n")], id="all of it"
+        ),
+    ],
+)
+async def test_events_are_read_however_the_standard_allows_to_write_them(
+    model: ScriptedModel, chat_rig: MakeChatRig, written: Callable[[bytes], list[bytes]]
+) -> None:
+    model.written = written
+    model.says(f"{_TRUE} {_ALSO_TRUE}")
+    answer = await chat_rig().ask(_QUESTION)
+    assert answer.content == "Red foxes eat small mice. [1] The red fox hunts at night. [2]"
+    assert (answer.generator, answer.generation) == ("tiny", answer_pb2.GenerationReport(model="tiny"))
+    assert answer.finish_reason == answer_pb2.FINISH_REASON_COMPLETE
 
 
 async def test_control_characters_of_a_model_are_left_out(model: ScriptedModel, chat_rig: MakeChatRig) -> None:

@@ -35,8 +35,8 @@ _BUSY = frozenset({408, 425, 429})
 _BYTES_PER_TOKEN = 3
 # What the template of a model may add to the messages.
 _TEMPLATE_TOKENS = 64
-# A first line that begins otherwise is that of a web page or of a JSON document.
-_FIELDS = (b"data", b"event", b"id", b"retry", b":")
+# A first line that has none of them is that of a web page or of a JSON document; that of a comment has no name.
+_FIELDS = frozenset({b"data", b"event", b"id", b"retry", b""})
 # The limit of tokens, or a filter that does not let the rest pass.
 _CUTS = frozenset({"length", "content_filter"})
 
@@ -159,17 +159,12 @@ class ChatEndpoint:
                 is_passing = code in _BUSY or code >= HTTPStatus.INTERNAL_SERVER_ERROR
                 failure = GenerationFailure.UNAVAILABLE if is_passing else GenerationFailure.REJECTED
                 raise GenerationFailedError(failure, f"the endpoint answered {code}")
-            lines = _lines(response.aiter_bytes())
+            events = _events(_lines(response.aiter_bytes()))
             # A piece may end within a character beyond U+FFFF, whose halves JSON escapes separately.
             halves = codecs.getincrementaldecoder("utf-16-le")("replace")
-            is_over, is_stream = False, False
+            is_over = False
             while not is_over:
-                line = await _within(budget, anext(lines))
-                if not is_stream and line.strip():
-                    if not line.startswith(_FIELDS):
-                        raise GenerationFailedError(GenerationFailure.INVALID_REPLY, "the reply is no stream of events")
-                    is_stream = True
-                piece, is_over = _read(line)
+                piece, is_over = _read(*await _within(budget, anext(events)))
                 if piece is not None:
                     whole = halves.decode(piece.text.encode("utf-16-le", "surrogatepass"), final=is_over)
                     # No session or answer can be kept with NUL, and a terminal obeys other control characters.
@@ -198,27 +193,51 @@ async def _within(budget: Budget, work: Awaitable[T]) -> T:
 
 
 async def _lines(parts: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-    """Yield the lines of a stream with their ends; an unfinished last one has none.
+    """Yield the lines of a stream without their ends, which are LF, CR or CRLF.
 
     The length of a line and of the stream are limited.
     """
-    rest, total = b"", 0
+    rest, total, follows_cr = b"", 0, False
     async for part in parts:
         total += len(part)
-        *lines, rest = (rest + part).split(b"\n")
+        # A line that ends with CR is not held back until it is known whether LF follows, which may take long.
+        text = rest + (part.removeprefix(b"\n") if follows_cr else part)
+        follows_cr = part.endswith(b"\r")
+        lines = text.splitlines()
+        rest = lines.pop() if text and not text.endswith((b"\n", b"\r")) else b""
         if total > _MAX_REPLY_BYTES or len(rest) > _MAX_LINE_BYTES:
             raise GenerationFailedError(GenerationFailure.INVALID_REPLY, "the reply is too long")
         for line in lines:
-            yield line + b"\n"
+            yield line
     yield rest
 
 
-def _read(line: bytes) -> tuple[Piece | None, bool]:
-    """Return the piece of text in a line of server-sent events, if there is one, and whether the reply is over."""
-    if not line.startswith(b"data:"):
-        return None, False  # comments that keep the connection alive, names of events, blank lines
-    data = line.removeprefix(b"data:").strip()
-    if data == b"[DONE]":
+async def _events(lines: AsyncIterator[bytes]) -> AsyncGenerator[tuple[bytes, bool], None]:
+    """Yield the data of server-sent events, each with whether it is known to be whole: the last one may be cut.
+
+    https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation
+    """
+    data: list[bytes] = []
+    is_stream = False
+    async for line in lines:
+        field, _, value = line.partition(b":")
+        if not is_stream and line.strip():
+            field = field.removeprefix(codecs.BOM_UTF8)
+            if field not in _FIELDS:
+                raise GenerationFailedError(GenerationFailure.INVALID_REPLY, "the reply is no stream of events")
+            is_stream = True
+        if field == b"data":
+            data.append(value)
+        elif not line and data:
+            yield b"\n".join(data), True
+            data.clear()
+    if data:
+        yield b"\n".join(data), False
+
+
+def _read(data: bytes, is_whole: bool) -> tuple[Piece | None, bool]:
+    """Return the piece of text in an event, if there is one, and whether the reply is over."""
+    if data.strip() == b"[DONE]":
         return None, True
     try:
         choices = json.loads(data)["choices"]
@@ -227,7 +246,7 @@ def _read(line: bytes) -> tuple[Piece | None, bool]:
         text = (choices[0].get("delta") or {}).get("content") or ""
         finish = choices[0].get("finish_reason")
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError) as error:
-        if not line.endswith(b"\n"):
+        if not is_whole:
             raise GenerationFailedError(GenerationFailure.INTERRUPTED, "the stream ended within an event") from error
         raise GenerationFailedError(GenerationFailure.INVALID_REPLY, "an event does not follow the protocol") from error
     if not isinstance(text, str):
