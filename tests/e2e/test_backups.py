@@ -156,27 +156,39 @@ def test_an_empty_folder_takes_a_backup_as_a_new_one_does(backed_up: tuple[Path,
     assert "is not empty: name a new folder" in done.stderr
 
 
-def test_a_restore_that_is_ended_leaves_no_server_and_no_keys_behind(
-    backed_up: tuple[Path, set[str]], tmp_path: Path
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_a_restore_that_is_ended_during_its_check_leaves_no_server_behind_and_a_whole_folder(
+    backed_up: tuple[Path, set[str]], tmp_path: Path, end: signal.Signals
 ) -> None:
-    (tmp_path / "temporary").mkdir()
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
     restore = ("restore", str(backed_up[0]), "--data", str(tmp_path / "data"))
     with TemporaryFile() as said:
-        variables = {"TMPDIR": str(tmp_path / "temporary"), "GROUNDWIRE_EMBEDDER": "hashing:256"}
+        variables = {"TMPDIR": str(temporary), "GROUNDWIRE_EMBEDDER": "hashing:256"}
         command = Command(restore, stdout=said.fileno(), stderr=said.fileno(), variables=variables)
         ends_at = time.monotonic() + 30
-        while not any((tmp_path / "temporary").glob("groundwire-restore-*/token")):
+        while not any(temporary.glob("groundwire-restore-*/token")):
             assert time.monotonic() < ends_at
             time.sleep(0.01)
-        command.terminate()
-        assert command.wait(timeout=30) == 128 + signal.SIGTERM
-    assert list((tmp_path / "temporary").iterdir()) == []
+        command.send_signal(end)
+        assert command.wait(timeout=30) == (-end if end == signal.SIGKILL else 128 + end)
+    if end != signal.SIGKILL:  # after which nothing can remove the keys, which are of no other server
+        assert list(temporary.iterdir()) == []
+    again = groundwire(*restore)
+    assert (again.returncode, "it is complete: start a server on it" in again.stderr) == (2, True), again.stderr
     # Its owner would be in the way.
     with (
         ServerProcess(tmp_path / "data", (*HASHING, "--catalog", "sqlite:")) as server,
         GroundwireClient(server.address) as client,
     ):
         assert [each.name for each in client.collections()] == [COLLECTION]
+
+
+def test_what_a_restore_has_left_incomplete_is_named(backed_up: tuple[Path, set[str]], tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "catalog.db.partial").write_bytes(b"the beginning of it")
+    done = groundwire("restore", str(backed_up[0]), "--data", str(tmp_path / "data"))
+    assert (done.returncode, "has left it incomplete: delete it, and restore again" in done.stderr) == (2, True)
 
 
 def test_the_check_of_what_is_restored_leaves_the_uploads_and_the_vectors_of_others_alone(

@@ -6,11 +6,9 @@ catalog, and the vector store is rebuilt from it: a copy of both would be consis
 
 import hashlib
 import json
-import os
 import re
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -24,6 +22,7 @@ import click
 
 from groundwire.api.ingest.v1 import maintenance_service_pb2 as pb
 from groundwire.catalog.file_copy import copy_file
+from groundwire.cli.checking_server import checking_server
 from groundwire.cli.operations import check_store, show_report
 from groundwire.cli.options import is_json, json_option
 from groundwire.cli.output import counted, print_line, printed_as_json
@@ -41,14 +40,6 @@ _MANIFEST: Final = "manifest.json"
 _FORMAT: Final = 1
 _PART: Final = ".partial"
 _INDEX_MISSING: Final = pb.STORE_FINDING_KIND_VECTOR_MISSING
-_LISTENING: Final = "listening on "
-# What makes a server reachable, or asks its callers for other credentials than this one's only caller has, or limits
-# that one; and a folder of uploads that other servers share, of which it would know none and remove all.
-_NOT_FOR_A_CHECK: Final = (
-    *("GROUNDWIRE_CALLER", "GROUNDWIRE_INGEST_STAGING", "GROUNDWIRE_JW", "GROUNDWIRE_KEYS", "GROUNDWIRE_METRICS"),
-    *("GROUNDWIRE_PROCESSES", "GROUNDWIRE_TLS", "OTEL_"),
-)
-_SERVER: Final = re.compile(r"^[a-z+]+://")
 _URL: Final = re.compile(r"^[a-z+]+:")
 
 _data_option = click.option(
@@ -113,7 +104,18 @@ def restore(folder: Path, data: Path, catalog: str, no_check: bool) -> None:
     is_file = not is_on_server(catalog)
     if is_file and catalog != "sqlite:":
         raise InvalidRequestError.of("catalog", "a file is restored into the data folder: name that with --data")
-    _refuse_used(data, "data")
+    placed = [data / name for name in files if is_file or name != _CATALOG]
+    if any(path.with_name(path.name + _PART).exists() for path in placed):
+        advice = "an interrupted restore has left it incomplete: delete it, and restore again"
+    elif placed and all(path.exists() for path in placed):
+        # Not compared: a server that was started on it, as the check is, has changed them.
+        advice = (
+            "name a new folder. If an interrupted restore has filled this one, it is complete: start a server on it, "
+            "and run `groundwire fsck --repair`"
+        )
+    else:
+        advice = "name a new folder"
+    _refuse_used(data, "data", advice)
     # Its owner alone: it holds texts, and the key that signs tokens.
     data.mkdir(mode=0o700, parents=True, exist_ok=True)
     for name in files:
@@ -253,7 +255,7 @@ def _checked(data: Path, catalog: str) -> pb.StoreReport:
         keys, token_file = Path(folder, "keys.yaml"), Path(folder, "token")
         secrets = {tenant: create_key(keys, Identity(tenant, "restore"))[1] for tenant in tenants}
         context.meta["groundwire.token_file"] = token_file
-        with _served(data, catalog, keys) as context.meta["groundwire.address"]:
+        with checking_server(data, catalog, keys) as context.meta["groundwire.address"]:
             for tenant, secret in secrets.items():
                 token_file.write_text(secret, encoding="utf-8")
                 report = check_store("", repair=True) or pb.StoreReport()
@@ -283,38 +285,9 @@ def _ending_orderly() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-@contextmanager
-def _served(data: Path, catalog: str, keys: Path) -> Iterator[str]:
-    """Run a server on what was restored, on the loopback interface alone, and give its address.
-
-    Raises:
-        PreconditionError: it does not start.
-    """
-    variables = {name: value for name, value in os.environ.items() if not name.startswith(_NOT_FOR_A_CHECK)}
-    # A vector store server may hold the collections of what the backup is of: they have the same names.
-    if _SERVER.search(variables.get("GROUNDWIRE_VECTORS", "")):
-        variables["GROUNDWIRE_VECTORS"] = "memory:"
-    serve = ["serve", "--listen", "127.0.0.1:0", "--data", str(data), "--catalog", catalog, "--keys", str(keys)]
-    command = [sys.executable, "-m", "groundwire.cli", *serve]
-    with (
-        tempfile.TemporaryFile("w+", encoding="utf-8") as log,
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, env=variables, text=True) as server,  # noqa: S603 - our own command
-    ):
-        try:
-            line = server.stdout.readline().strip() if server.stdout else ""
-            if not line.startswith(_LISTENING):
-                server.wait()
-                log.seek(0)
-                *_, reason = ["it gives no reason", *log.read().splitlines()]
-                raise PreconditionError(f"no server starts on what was restored: {reason}")
-            yield line.removeprefix(_LISTENING)
-        finally:
-            server.terminate()
-
-
-def _refuse_used(folder: Path, field: str = "folder") -> None:
+def _refuse_used(folder: Path, field: str = "folder", advice: str = "name a new folder") -> None:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InvalidRequestError.of(field, f"{str(folder)!r} is not empty: name a new folder")
+        raise InvalidRequestError.of(field, f"{str(folder)!r} is not empty: {advice}")
 
 
 def _described(path: Path) -> dict[str, Any]:
