@@ -420,6 +420,17 @@ async def test_a_model_that_repeats_itself_is_stopped(model: ScriptedModel, chat
     await asyncio.wait_for(model.left.wait(), 10)
 
 
+@pytest.mark.parametrize("loop", ["Red foxes eat small mice and " * 9, "Foxes eat " + "small mice " * 2000])
+async def test_a_model_that_goes_round_within_a_sentence_is_stopped(
+    model: ScriptedModel, chat_rig: MakeChatRig, loop: str
+) -> None:
+    model.says(f"{_ALSO_TRUE} {loop.strip()}.", _TRUE)
+    answer = await chat_rig().ask(_QUESTION)
+    assert (answer.content, answer.generator) == ("The red fox hunts at night. [1]", "tiny")
+    assert answer.finish_reason == answer_pb2.FINISH_REASON_INTERRUPTED
+    assert answer.generation.failure == answer_pb2.GENERATION_FAILURE_INTERRUPTED
+
+
 async def test_a_boundary_that_a_model_copies_is_not_shown(model: ScriptedModel, chat_rig: MakeChatRig) -> None:
     model.write = lambda body: f"{body['messages'][1]['content'].splitlines()[0]}\n{_TRUE}"
     answer = await chat_rig().ask(_QUESTION, grounding=_ANNOTATE)

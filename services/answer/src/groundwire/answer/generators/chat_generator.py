@@ -177,6 +177,9 @@ _LEAST_SIMILARITY = 0.6
 _LEAST_COVERED = 0.9
 # Sentences that a model may repeat (each is dropped) before it is stopped: small models end in loops.
 _MAX_REPEATS = 3
+# Words of a sentence in a loop, "of the sea of the sea of …", which has a source for each of them.
+_LOOP_WORDS = 30
+_LOOP_ROUNDS = 5
 # Says what the model does or is about to do. A source that asked for it would seem to support it.
 ANNOUNCEMENT = re.compile(
     r"(?:\w{1,20}[,!.]? )?(?:here|below)(?:'s| is| are)\b"
@@ -236,12 +239,13 @@ class ChatGenerator:
                 async for batch in written:
                     if not said and batch[0].text.strip(" .").upper() == ABSTENTION:
                         return
-                    fresh = list({each.text: each for each in batch if each.text not in said}.values())
+                    sound = [each for each in batch if not _is_loop(each.text)]
+                    fresh = list({each.text: each for each in sound if each.text not in said}.values())
                     said.update(each.text for each in fresh)
-                    repeats += len(batch) - len(fresh)
+                    repeats += len(sound) - len(fresh)
                     if fresh:
                         yield await self._bound(fresh, passages, readable)
-                    if repeats > _MAX_REPEATS:
+                    if len(sound) < len(batch) or repeats > _MAX_REPEATS:
                         raise GenerationFailedError(GenerationFailure.INTERRUPTED, "the model repeats itself")
             if not said:
                 raise GenerationFailedError(GenerationFailure.INVALID_REPLY, "the reply is empty")
@@ -306,6 +310,11 @@ def _without_boundary(written: Sequence[WrittenStatement], boundary: str) -> lis
     """Return the statements without the boundary: small models copy lines of the prompt."""
     secret = boundary.strip("- ")
     return [each for each in written if secret not in each.text]
+
+
+def _is_loop(text: str) -> bool:
+    words = text.split()
+    return len(words) >= _LOOP_WORDS and len(words) >= _LOOP_ROUNDS * len(set(words))
 
 
 def holds(claim: GroundedClaim) -> bool:
