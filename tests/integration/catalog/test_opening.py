@@ -2,6 +2,7 @@
 
 import contextvars
 import hashlib
+import re
 import stat
 import subprocess
 import sys
@@ -325,7 +326,7 @@ def test_a_full_disk_is_exhaustion_and_reads_go_on(tmp_path: Path) -> None:
     docs = catalog.collections.create(make_collection())
     document, _ = catalog.put(docs, make_draft("tide"))
     catalog.database.write(lambda connection: connection.exec_driver_sql("PRAGMA max_page_count = 1"))
-    with pytest.raises(ExhaustedError):
+    with pytest.raises(ExhaustedError, match=re.escape(f"no space is left on the disk of '{tmp_path / 'catalog.db'}'")):
         catalog.put(docs, make_draft(*["moon" * 1_000] * 100, source="b"))
     assert catalog.documents.page(TENANT, "docs", None, 10) == [document]
     catalog.database.write(lambda connection: connection.exec_driver_sql("PRAGMA max_page_count = 1000000"))

@@ -14,7 +14,13 @@ from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.ingest.v1 import ingest_service_pb2_grpc as pb_grpc
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.api.retrieve.v1 import library_service_pb2_grpc as library_grpc
-from groundwire.kernel.errors import DocumentNotFoundError, InvalidRequestError, StoreUnavailableError
+from groundwire.kernel.errors import (
+    DataLossError,
+    DocumentNotFoundError,
+    ExhaustedError,
+    InvalidRequestError,
+    StoreUnavailableError,
+)
 from groundwire.rpc import request_context
 from groundwire.rpc.server import GrpcServer, ServerOptions, Service
 from tests.stubs import Stubs
@@ -29,7 +35,7 @@ class Unwritten(answer_grpc.AnswerServiceServicer):
 
 
 class FakeIngest(pb_grpc.IngestServiceServicer, library_grpc.LibraryServiceServicer):
-    """One method of each shape. Collections: missing, invalid, down, bug, abort, slow, who, late; others work."""
+    """One method of each shape. Collections: missing, invalid, down, full, lost, bug, abort, slow, who, late or any."""
 
     def __init__(self) -> None:
         self.seen: list[request_context.RequestContext] = []
@@ -49,6 +55,10 @@ class FakeIngest(pb_grpc.IngestServiceServicer, library_grpc.LibraryServiceServi
             error = StoreUnavailableError("the store is down", engine="memory")
             error.retry_after_s = 0.1
             raise error
+        if collection == "full":
+            raise ExhaustedError("no space is left on the disk of '/srv/my data/it.db'", what="disk")
+        if collection == "lost":
+            raise DataLossError("a chunk contradicts its checksum", what="chunk")
         if collection == "bug":
             raise ValueError("password=hunter2")
         if collection == "abort":

@@ -101,6 +101,19 @@ async def test_a_defect_shows_an_id_and_nothing_else(stub: Any, shape: str) -> N
     assert isinstance(logged["exc_info"], ValueError)
 
 
+async def test_what_only_the_operator_can_mend_is_logged_with_its_place(stub: Any) -> None:
+    with structlog.testing.capture_logs() as logs:
+        for collection in ("full", "lost", "down"):
+            with pytest.raises(GroundwireError) as caught:
+                await call(stub, "unary_unary", collection)
+            assert "/srv" not in caught.value.message
+
+    assert [line["error"] for line in logs if line["event"] == "call failed"] == [
+        "no space is left on the disk of '/srv/my data/it.db'",
+        "a chunk contradicts its checksum",
+    ]
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 async def test_a_status_that_the_method_set_itself_stays(stub: Any, shape: str) -> None:
     with pytest.raises(GroundwireError, match="the method's own") as caught:

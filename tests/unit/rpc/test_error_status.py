@@ -192,6 +192,8 @@ def test_reasons_are_unique() -> None:
     [
         ("the engine failed: /srv/data/vectors/ab12/wal: No space left", "the engine failed: … No space left"),
         ("cannot open '/srv/data/catalog.db'", "cannot open '…'"),
+        ("no space is left on the disk of '/srv/my data/it.db'", "no space is left on the disk of '…'"),
+        ('no space is left on the disk of "/ada\'s data/it.db"', 'no space is left on the disk of "…"'),
         ("http://qdrant:6333/collections does not answer", "http://qdrant:6333/collections does not answer"),
         ("12 of 20/s and/or 3", "12 of 20/s and/or 3"),
     ],

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -357,8 +357,8 @@ _FULL = ("disk is full", "disk full")
 
 
 @contextmanager
-def translated_failures() -> Iterator[None]:
-    """Raise kernel errors for what the database library raises inside the block.
+def translated_failures(path: Path) -> Iterator[None]:
+    """Raise kernel errors for what the database library raises inside the block about this file.
 
     Broken constraints and wrong SQL are bugs of ours and pass unchanged.
 
@@ -376,7 +376,8 @@ def translated_failures() -> Iterator[None]:
         if any(word in said for word in _DAMAGED):
             raise DataLossError("the catalog file is damaged", what="catalog") from error
         if any(word in said for word in _FULL):
-            raise ExhaustedError("no space is left for the catalog", what="disk") from error
+            # The log names the file, which tells the catalog from sessions; callers do not see paths.
+            raise ExhaustedError(f"no space is left on the disk of {str(path)!r}", what="disk") from error
         if isinstance(error, OperationalError):
             raise StoreUnavailableError("the catalog did not answer", engine="catalog") from error
         raise
@@ -504,7 +505,9 @@ class CatalogFile:
     def end_exclusive(self, name: str) -> None:
         """Do nothing, because nobody waits to be let in."""
 
-    translated_failures = staticmethod(translated_failures)
+    def translated_failures(self) -> AbstractContextManager[None]:
+        """Raise kernel errors for what the database library raises inside the block."""
+        return translated_failures(self.path)
 
     def prepare(self, connection: Connection) -> None:
         """Do nothing: statements need only the tables."""

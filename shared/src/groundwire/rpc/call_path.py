@@ -17,6 +17,7 @@ import structlog
 
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import (
+    DataLossError,
     DeadlineError,
     DrainingError,
     ExhaustedError,
@@ -250,8 +251,10 @@ class CallPath(grpc.GenericRpcHandler):
         except Exception as caught:  # noqa: BLE001 - as_groundwire_error logs what is not ours
             error = as_groundwire_error(caught, call.method)
             status = to_status(error)
-            if public_text(error, error.message) != error.message:
-                _log.warning("call failed", error=error.message)  # the caller gets only a part of it
+            # What only the operator can mend, or the caller gets only a part of.
+            is_of_store = isinstance(error, DataLossError) or error.metadata.get("what") == "disk"
+            if is_of_store or public_text(error, error.message) != error.message:
+                _log.warning("call failed", error=error.message)
             trailers = [*(call.context.trailing_metadata() or ()), to_trailer(status)]
             if error.retry_after_s is not None:
                 trailers.append((_PUSHBACK_KEY, str(int(error.retry_after_s * 1000))))

@@ -55,7 +55,8 @@ CODES: Final[dict[type[GroundwireError], grpc.StatusCode]] = {
 """Code of each class and, unless it is named itself, of its subclasses."""
 
 # Paths of at least two parts, unlike "and/or" and "/", and outside of URLs.
-_PATH: Final = re.compile(r"(?<![\w/:.])/[^\s/'\"]+(?:/[^\s/'\"]+)+/?")
+# In quotes it may have spaces.
+_PATH: Final = re.compile(r"""(?<=')/[^'\n]+(?=')|(?<=")/[^"\n]+(?=")|(?<![\w/:.])/[^\s/'"]+(?:/[^\s/'"]+)+/?""")
 _DETAILS_KEY: Final = "grpc-status-details-bin"
 _MAX_MESSAGE_BYTES: Final = 300
 _MAX_VALUE_BYTES: Final = 200

@@ -59,7 +59,7 @@ def migrate_catalog(url: str, password: SecretStr | None, *, only_check: bool) -
         with closing(CatalogServer(url, secret)) as storage, storage.translated_failures():
             pending = pending_migrations(storage.reading)
     else:
-        with translated_failures():
+        with translated_failures(file_of(url)):
             pending = pending_migrations(reading_engine(file_of(url)))
     if pending and not only_check:
         Database.open(url, password=secret).close()
@@ -81,5 +81,5 @@ def tenants_of(url: str, password: SecretStr | None) -> list[str]:
             storage.reading.connect() as connection,
         ):
             return list(connection.scalars(names))
-    with translated_failures(), reading_engine(file_of(url)).connect() as connection:
+    with translated_failures(file_of(url)), reading_engine(file_of(url)).connect() as connection:
         return list(connection.scalars(names))
