@@ -4,8 +4,10 @@ import asyncio
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import repeat
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,9 +24,12 @@ from groundwire.kernel.errors import (
     CallCancelledError,
     CollectionNotFoundError,
     ConflictError,
+    ExhaustedError,
+    GroundwireError,
     OperationNotFoundError,
     PreconditionError,
     RequestIdReusedError,
+    StoreUnavailableError,
 )
 from groundwire.kernel.identifiers import DEFAULT_TENANT
 from groundwire.kernel.vector_store import PointBatch
@@ -131,6 +136,46 @@ def test_the_next_process_goes_on_with_what_was_cut_off(process: Process, harnes
     result = response_of(ended(again, begun.name), pb.IndexBuildResult)
     assert result.vector_count == len(again.points("tides")) > 0
     assert_sound(again)
+
+
+def failing_catalog(monkeypatch: pytest.MonkeyPatch, failures: Iterator[GroundwireError]) -> threading.Event:
+    """Let the catalog store no end of an operation while there are failures; return what is set by the first."""
+    finish, has_failed = Operations.finish, threading.Event()
+
+    def store_end(*arguments: Any) -> None:
+        for failure in failures:
+            has_failed.set()
+            raise failure
+        finish(*arguments)
+
+    monkeypatch.setattr(Operations, "finish", store_end)
+    return has_failed
+
+
+@pytest.mark.parametrize("failure", [StoreUnavailableError("it is down"), ExhaustedError("no space", what="disk")])
+def test_an_end_that_the_catalog_cannot_store_is_stored_when_it_works_again(
+    harness: Harness, store: Held, monkeypatch: pytest.MonkeyPatch, failure: GroundwireError
+) -> None:
+    has_failed = failing_catalog(monkeypatch, iter([failure]))
+    begun = reindex(harness)
+    store.gate.is_open.set()
+    assert has_failed.wait(30)
+    assert response_of(ended(harness, begun.name), pb.IndexBuildResult).vector_count > 0
+
+
+def test_a_process_stops_although_the_catalog_cannot_store_an_end_and_the_next_one_repeats_the_work(
+    process: Process, harness: Harness, store: Held, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as while_it_fails:
+        has_failed = failing_catalog(while_it_fails, repeat(StoreUnavailableError("it is down")))
+        begun = reindex(harness)
+        store.gate.is_open.set()
+        assert has_failed.wait(30)
+        calls_of(harness).close()
+        assert not calls_of(harness).get(begun.name).done
+    again = process(vectors=store)
+    calls_of(again).resume()
+    assert response_of(ended(again, begun.name), pb.IndexBuildResult).vector_count > 0
 
 
 @pytest.mark.parametrize("is_cancelled", [False, True])

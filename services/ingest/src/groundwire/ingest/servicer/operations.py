@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import InitVar, asdict, dataclass, field
+from itertools import chain, repeat
 
 import structlog
 from google.longrunning import operations_pb2
@@ -128,7 +129,7 @@ class OperationRunner:
         self._max_unfinished = max_unfinished
         self._unfinished: Counter[str] = Counter()
         self._lock = threading.Lock()
-        self._closing = False
+        self._closing = threading.Event()
 
     def resume(self, *, at_start: bool = True) -> int:
         """Resume the operations that crashed processes left unfinished, and return how many; all can be repeated."""
@@ -165,7 +166,7 @@ class OperationRunner:
     def close(self) -> None:
         """Stop the running operations; the next start resumes them."""
         with self._lock:
-            self._closing = True
+            self._closing.set()
             runs = list(self._runs.values())
         for run in runs:
             run.budget.cancel()
@@ -277,7 +278,7 @@ class OperationRunner:
 
     def _submit(self, operation: Operation) -> None:
         with self._lock:
-            if self._closing:
+            if self._closing.is_set():
                 return  # the next start takes it up
             run = self._runs[operation.operation_id] = _Run(operation, current_identity())
             pool = self._small_pool if self._work[operation.method].is_small else self._pool
@@ -307,16 +308,29 @@ class OperationRunner:
         self._release(operation.tenant)  # before its end is visible, so that the caller can begin another one at once
         try:
             # Work cut off by the end of the process is not over: the next start resumes it.
-            if not self._closing or outcome.HasField("response"):
-                encoded = outcome.SerializeToString()
-                self._operations.finish(operation.tenant, operation.operation_id, encoded, resource_id)
-                self._work[operation.method].drop(operation.tenant, operation.operation_id)
-        except GroundwireError as error:
-            _log.warning("the end of an operation was not stored; the next start repeats it", error=error.message)
+            if not self._closing.is_set() or outcome.HasField("response"):
+                self._finish(operation, outcome.SerializeToString(), resource_id)
         finally:
             with self._lock:
                 del self._runs[operation.operation_id]
             run.ended.set_result(None)
+
+    def _finish(self, operation: Operation, outcome: bytes, resource_id: str) -> None:
+        """Store the end of an operation; while the catalog fails, which may be what ended it, try again."""
+        for pause_s in chain(_PAUSES_S, repeat(_PAUSES_S[-1])):
+            try:
+                self._operations.finish(operation.tenant, operation.operation_id, outcome, resource_id)
+                self._work[operation.method].drop(operation.tenant, operation.operation_id)
+            except (UnavailableError, ExhaustedError) as error:
+                # Whoever waits for the operation would wait for ever, as nobody but a next start takes it up.
+                _log.warning("the end of an operation cannot be stored and is tried again", error=error.message)
+                if self._closing.wait(pause_s):
+                    return
+            except GroundwireError as error:
+                _log.warning("the end of an operation was not stored; the next start repeats it", error=error.message)
+                return
+            else:
+                return
 
 
 @dataclass
