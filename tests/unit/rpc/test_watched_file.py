@@ -69,3 +69,26 @@ def test_a_file_that_cannot_even_be_refused_is_left_alone_and_the_next_one_is_re
     until(lambda: watched.value == "new")
     assert "keys were not taken over" in caplog.text
     watched.close()
+
+
+def test_changes_that_are_wrong_in_the_same_way_are_told_apart(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "keys"
+    path.write_text("old\n")
+
+    def parse(contents: list[bytes]) -> bytes:
+        if b"old" not in contents[0]:
+            raise InvalidRequestError.of("keys", "must be old")
+        return contents[0]
+
+    watched = WatchedFiles([path], parse, "keys")
+    path.write_text("new\n")
+    until(lambda: len(caplog.records) == 1)
+    path.write_text("newer\n")
+    until(lambda: len(caplog.records) == 2)
+    first, second = (record.getMessage() for record in caplog.records)
+    assert first != second  # the log of a server leaves out what it has said within the last minute
+    assert all(each.endswith("what it said before is in force: keys: must be old") for each in (first, second))
+    assert watched.value == b"old\n"
+    watched.close()

@@ -3,6 +3,7 @@
 import logging
 import threading
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Generic, TypeVar
 
@@ -60,7 +61,10 @@ class WatchedFiles(Generic[ValueT]):
             try:
                 self.value = read_files(self._paths, self._parse, self._setting)
             except InvalidRequestError as error:
-                _LOG.error("a file was not taken over; what it said before is in force: %s", error.message)
+                # With its time, because the log leaves out what repeats: each change is news, if only to its author.
+                changed = datetime.now(UTC).isoformat(timespec="milliseconds")
+                told = "a file that was changed by %s was not taken over; what it said before is in force: %s"
+                _LOG.error(told, changed, error.message)
             except Exception:  # noqa: BLE001 - or no key could be revoked any more
                 _LOG.exception("the files of %s were not taken over; what they said before is in force", self._setting)
             else:
