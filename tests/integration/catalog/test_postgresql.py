@@ -402,7 +402,8 @@ def test_what_living_processes_work_on_is_not_taken_back(tmp_path: Path) -> None
     assert IndexBuilds(other.database).abandon_all() == 1
     assert {item.engine_name for item in other.outbox.pending(10)} == {build.engine_name}
     assert [each.operation_id for each in operations.take_over(at_start=False)] == [begun.operation_id]
-    assert operations.take_over(at_start=False) == []
+    # Also not a second time at the start, before which the job that looks after others may have run.
+    assert operations.take_over(at_start=False) == operations.take_over() == []
     other.database.close()
 
 

@@ -108,7 +108,9 @@ class Operations(Aggregate):
         def work(connection: Connection) -> list[Operation]:
             rows = connection.execute(_UNFINISHED).mappings().all()
             mine = owner_of(connection)
-            others = self._database.other_owners(connection) | (frozenset() if at_start else {mine})
+            # Among several processes each has a new number, which no predecessor had.
+            has_predecessors = at_start and not self._database.is_shared
+            others = self._database.other_owners(connection) | (frozenset() if has_predecessors else {mine})
             left = [row for row in rows if row["owner"] not in others and row["operation_key"] in places]
             keys = [row["operation_key"] for row in left]
             connection.execute(update(operations).where(operations.c.operation_key.in_(keys)).values(owner=mine))
