@@ -234,7 +234,10 @@ def _write_everywhere(clients: Sequence[GroundwireClient], collection: str, thre
     assert len(set(threads.map(write, range(len(clients))))) == 1
 
 
-@pytest.mark.parametrize(("service", "ending"), [("retrieve", signal.SIGTERM), ("answer", signal.SIGINT)])
+@pytest.mark.parametrize(
+    ("service", "ending"),
+    [("retrieve", signal.SIGTERM), ("answer", signal.SIGINT), ("answer", signal.SIGKILL)],
+)
 def test_processes_share_a_port_and_one_that_dies_is_started_anew(
     split: Deployment, collection: str, service: str, ending: signal.Signals, tmp_path: Path
 ) -> None:
@@ -265,9 +268,9 @@ def test_processes_share_a_port_and_one_that_dies_is_started_anew(
             time.sleep(0.1)
     finally:
         # A terminal sends Ctrl-C to all of them.
-        os.killpg(parent.pid, ending) if ending is signal.SIGINT else parent.terminate()
-        assert parent.wait(60) == 0
-        parent.communicate()
+        os.killpg(parent.pid, ending) if ending is signal.SIGINT else parent.send_signal(ending)
+        assert parent.wait(60) == (-ending if ending is signal.SIGKILL else 0)
+        parent.communicate(timeout=60)  # until none of them has its output open
     assert not _listening(address)
     assert "Traceback" not in (tmp_path / "log").read_text(encoding="utf-8")
 

@@ -305,8 +305,17 @@ def _run_several(service: ServiceName, settings: ProcessSettings) -> None:
 
 
 def _serve_shared(service: ServiceName, settings: ProcessSettings, ready: Any) -> None:
-    """Serve on the shared port; runs in a process of its own."""
+    """Serve on the shared port; runs in a process of its own, which stops in order if its parent is killed."""
+    threading.Thread(target=_follow_parent, name="follow-parent", daemon=True).start()
     try:
         serve_one(service, settings, on_listening=lambda _: ready.set(), shares_port=True)
     except GroundwireError as error:
         sys.exit(f"{error.reason}: {error.message}")
+
+
+def _follow_parent() -> None:
+    """Stop this process when its parent has ended: nobody else would stop or replace it, and it holds the port."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)
