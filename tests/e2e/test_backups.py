@@ -3,11 +3,12 @@
 import json
 import shutil
 import signal
+import sqlite3
 import threading
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
 
@@ -145,6 +146,24 @@ def test_a_backup_that_is_not_as_it_was_written_is_refused(
     assert (done.returncode, done.stderr.startswith(f"error {reason}: ")) == (1, True), done.stderr
     assert not (tmp_path / "data").exists()
     assert not (tmp_path / "escaped").exists()
+
+
+def test_a_catalog_of_0_1_0_comes_back_as_it_was_unless_it_is_checked(tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    with closing(sqlite3.connect(tmp_path / "old" / "catalog.db")) as connection:
+        made_by = Path(__file__).parents[1] / "integration" / "catalog" / "release_0_1_0.sql"
+        connection.executescript(made_by.read_text("utf-8"))
+    done = groundwire("backup", str(tmp_path / "backup"), "--data", str(tmp_path / "old"))
+    assert (done.returncode, done.stderr) == (0, "")
+    pending = {}
+    for folder, options in {"old": None, "back": ("--no-check",), "checked": ()}.items():
+        if options is not None:
+            restore = ("restore", str(tmp_path / "backup"), "--data", str(tmp_path / folder), *options)
+            groundwire(*restore, GROUNDWIRE_EMBEDDER="hashing:256")
+        told = groundwire("migrate", "--data", str(tmp_path / folder), "--check", "--json")
+        pending[folder] = json.loads(told.stdout)["pending"]
+    assert pending["back"] == pending["old"] != []
+    assert pending["checked"] == []
 
 
 def test_an_empty_folder_takes_a_backup_as_a_new_one_does(backed_up: tuple[Path, set[str]], tmp_path: Path) -> None:
