@@ -149,6 +149,11 @@ async def test_what_is_no_text_is_named() -> None:
         (lambda docs: docs.read("moon"), "places must be a list of Hit or Citation, not 'moon'"),
         (lambda docs: docs.read([None]), r"places must be a list of Hit or Citation, not \[None\]"),
         (lambda docs: docs.recall("moon", k="a"), "k must be a whole number, not 'a'"),
+        (lambda docs: docs.search("tides", k=True), "k must be a whole number, not True"),
+        (lambda docs: docs.retrieve_context("moon", sections=["turn"]), "sections must be a mapping of names to .*"),
+        (lambda docs: list(docs.converse(None)), "questions must be a list of texts, not None"),
+        (lambda docs: docs.wait(5), "operation must be an IngestOperation or its name, not 5"),
+        (lambda docs: docs.cancel(None), "operation must be an IngestOperation or its name, not None"),
     ],
 )
 def test_what_an_argument_cannot_be_is_named(call: Callable[[Any], object], told: str) -> None:
@@ -185,6 +190,27 @@ def test_a_number_that_no_message_can_hold_is_named(call: Callable[[Any], object
         pytest.raises(InvalidRequestError, match=f"^{told}"),
     ):
         call(client.collection("handbook"))
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda client: client(None), "address must be a text, not None"),
+        (lambda client: client(50051), "address must be a text, not 50051"),
+        (lambda client: client(timeout_s="5"), "timeout_s must be a number, not '5'"),
+        (lambda client: client().collection(5), "name must be a text, not 5"),
+    ],
+)
+def test_what_a_client_cannot_be_made_of_is_named(make: Callable[[Any], object], told: str) -> None:
+    with pytest.raises(TypeError, match=f"^{told}$"):
+        make(GroundwireClient)
+
+
+def test_a_field_that_a_request_does_not_have_is_answered_with_those_that_it_has() -> None:
+    with GroundwireClient("127.0.0.1:1", timeout_s=1) as client:
+        get_chunk: Any = client.get_chunk
+        with pytest.raises(InvalidRequestError, match=r"^chunk: is not a field of the request; these are collection, "):
+            get_chunk(collection="handbook", chunk="c-1")
 
 
 def test_a_number_that_a_field_of_a_request_cannot_hold_is_named() -> None:

@@ -17,6 +17,7 @@ from groundwire.client.transport import (
     SyncCaller,
     SyncTransport,
     addresses,
+    check_argument,
 )
 from groundwire.kernel.errors import InvalidRequestError
 from groundwire.rpc.channels import channel_arguments, open_with_credentials
@@ -173,6 +174,7 @@ def _open_channels(
     """Return the channel of each service, opened by `grpc` or `grpc.aio`; services at the same target share it."""
     from importlib.metadata import version  # noqa: PLC0415 - a third of the time that importing the client would take
 
+    check_argument("address", address, str)
     options = channel_arguments(f"{user_agent}/{version('groundwire')}")
     targets = addresses(address)
     opened = {

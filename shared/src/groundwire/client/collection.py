@@ -49,6 +49,7 @@ from groundwire.client.transport import (
     SyncCaller,
     Transport,
     all_items,
+    check_argument,
     on_document,
     valid_texts,
 )
@@ -108,7 +109,7 @@ class Operations(Caller):
             begun = client.collection("handbook").start_ingest("spans.md", metadata={"year": 2024})
             print(client.wait(begun.name).document.document_id)
         """
-        name = operation if isinstance(operation, str) else operation.name
+        name = _operation_name(operation)
         found = await self._transport.send(Contract.get_operation, operations_pb2.GetOperationRequest(name=name))
         response = await end_of(self._transport, found, pb.IngestDocumentResponse, on_progress)
         return IngestResult.of(response.result)
@@ -121,7 +122,7 @@ class Operations(Caller):
             begun = client.collection("handbook").start_ingest("spans.md", metadata={"year": 2024})
             client.cancel(begun)
         """
-        name = operation if isinstance(operation, str) else operation.name
+        name = _operation_name(operation)
         await self._transport.send(Contract.cancel_operation, operations_pb2.CancelOperationRequest(name=name))
 
 
@@ -129,6 +130,7 @@ class CollectionOperations(Operations, RecordOperations):
     """The methods of a collection."""
 
     def __init__(self, transport: Transport, name: str) -> None:
+        check_argument("name", name, str)
         self._transport = transport
         self.name = name
 
@@ -778,6 +780,14 @@ class ClientOperations(Operations):
             client.put_chunks(header, [ReadyChunk(content="A span has a start and an end.", sequence_num=0)])
         """
         return await put_chunks(self._transport, header, chunks, text, timeout_s)
+
+
+def _operation_name(operation: IngestOperation | str) -> str:
+    given: Any = operation
+    name = given.name if isinstance(given, IngestOperation) else given
+    if not isinstance(name, str):
+        raise TypeError(f"operation must be an IngestOperation or its name, not {operation!r}")
+    return name
 
 
 def _session_id(session: Session | str | None) -> str:

@@ -52,14 +52,19 @@ class _Bound(Generic[Params, RequestT]):
 
         Raises:
             TypeError: a field cannot hold such a value; names the field, which the library of the messages does not.
-            InvalidRequestError: the same of a number that is out of range, and of a text with half a character.
+            InvalidRequestError: the same of a number that is out of range, and of a text with half a character. Or the
+                request has no such field.
         """
         try:
             with valid_texts(kwargs):
                 return self.make(*args, **kwargs)
         except (TypeError, ValueError) as error:
-            make: Callable[..., RequestT] = self.make
+            make: Any = self.make
+            fields = make.DESCRIPTOR.fields_by_name
             for name, value in kwargs.items():
+                if name not in fields:
+                    problem = f"is not a field of the request; these are {', '.join(fields)}"
+                    raise InvalidRequestError.of(name, problem) from None
                 try:
                     make(**{name: value})
                 except TypeError:

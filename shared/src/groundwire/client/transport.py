@@ -12,9 +12,11 @@ import re
 import threading
 from collections.abc import (
     AsyncGenerator,
+    AsyncIterable,
     Callable,
     Coroutine,
     Generator,
+    Iterable,
     Iterator,
     Mapping,
 )
@@ -97,6 +99,7 @@ class _Transport:
         self.closed = threading.Event()
         self.bound_calls: dict[object, Any] = {}
         """Calls of the contract that have been opened on these channels."""
+        check_argument("timeout_s", timeout_s, float | None)
         if timeout_s is not None and not timeout_s > 0:
             raise InvalidRequestError.of("timeout_s", f"must be above 0, not {timeout_s}")
         self._timeout_s = None if timeout_s is None else min(timeout_s, LONGEST_S)
@@ -393,16 +396,34 @@ _TAKEN: Final[Mapping[Any, tuple[Any, str]]] = {
     int | None: (SupportsIndex | None, "a whole number"),
     float | None: (SupportsFloat | SupportsIndex | None, "a number"),
     bool: (SupportsIndex | None, "true or false"),
+    Mapping[str, int | None] | None: (Mapping | None, "a mapping of names to numbers"),
+    Iterable[str] | AsyncIterable[str]: (Iterable | AsyncIterable, "a list of texts"),
 }
+
+
+def check_argument(name: str, value: Any, annotation: Any) -> None:
+    """Return if a value is of the kind of its annotation, as far as it is one of `_TAKEN`.
+
+    Raises:
+        TypeError: it is not; the library of the messages would not say for which argument.
+        InvalidRequestError: a text holds half a character, as JSON can spell it, or a number is out of range.
+    """
+    kinds, must = _TAKEN.get(annotation, (object, ""))
+    if not isinstance(value, kinds) or (must == "a whole number" and isinstance(value, bool)):
+        raise TypeError(f"{name} must be {must}, not {value!r}")
+    if must == "a text" and value is not None:
+        with valid_texts({name: value}):
+            value.encode()
+    if must == "a whole number" and value is not None and operator.index(value) not in _INT32:
+        raise InvalidRequestError.of(name, f"must be {must} of at most 32 bits, not {value!r}")
 
 
 def _begin(body: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
     """Call a method that was written as a coroutine or generator: it does not run yet, only its arguments are taken.
 
     Raises:
-        TypeError: it does not take them; says what it takes. Or something else is given for a text or a number, of
-            which the library of the messages would not say for which one.
-        InvalidRequestError: a text holds half a character, as JSON can spell it, or a number is out of range.
+        TypeError: it does not take them; says what it takes.
+        TypeError, InvalidRequestError: as `check_argument` does.
     """
     signature = _signature(body)
     try:
@@ -410,14 +431,7 @@ def _begin(body: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
     except TypeError as error:
         raise TypeError(f"{error}; it takes {', '.join(list(signature.parameters)[1:])}") from None
     for name, value in taken.items():
-        kinds, must = _TAKEN.get(signature.parameters[name].annotation, (object, ""))
-        if not isinstance(value, kinds):
-            raise TypeError(f"{name} must be {must}, not {value!r}")
-        if must == "a text" and value is not None:
-            with valid_texts({name: value}):
-                value.encode()
-        if must == "a whole number" and value is not None and operator.index(value) not in _INT32:
-            raise InvalidRequestError.of(name, f"must be {must} of at most 32 bits, not {value!r}")
+        check_argument(name, value, signature.parameters[name].annotation)
     return body(*arguments, **named)
 
 
