@@ -7,7 +7,7 @@ from google.longrunning import operations_pb2
 
 from groundwire.api.ingest.v1.maintenance_service_pb2 import IndexBuildResult
 from groundwire.cli.operations import finished
-from groundwire.kernel.errors import CallCancelledError, UnavailableError
+from groundwire.kernel.errors import CallCancelledError, DrainingError, StoreUnavailableError, UnavailableError
 from groundwire.rpc.error_status import to_status
 
 _NAME = "operations/6f0f9d3e-4c7b-4b4e-9a5e-0f7f3f7c5a11"
@@ -61,11 +61,24 @@ def test_an_interrupted_command_cancels_it() -> None:
     assert server.cancelled == [_NAME]
 
 
-def test_a_command_that_loses_its_server_leaves_it_alone() -> None:
-    server = Server(_operation(), UnavailableError("gone"))
-    with pytest.raises(UnavailableError):
+@pytest.mark.parametrize("lost", [UnavailableError("gone"), DrainingError("the server is stopping")])
+def test_a_command_that_loses_its_server_leaves_it_alone_and_says_how_to_go_on(
+    lost: UnavailableError, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = Server(_operation(), lost)
+    with pytest.raises(UnavailableError) as raised:
         server.finish()
     assert server.cancelled == []
+    assert raised.value.metadata == {"operation": _NAME}
+    said = capsys.readouterr().err
+    assert said == f"a server that starts again goes on with it; see `groundwire operations get {_NAME}`\n"
+
+
+def test_an_operation_that_failed_for_a_store_does_not_go_on(capsys: pytest.CaptureFixture[str]) -> None:
+    server = Server(_operation(done=True, error=to_status(StoreUnavailableError("it is down"))))
+    with pytest.raises(StoreUnavailableError):
+        server.finish()
+    assert capsys.readouterr().err == ""
 
 
 def test_nobody_has_to_wait(capsys: pytest.CaptureFixture[str]) -> None:

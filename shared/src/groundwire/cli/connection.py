@@ -41,7 +41,8 @@ def connect() -> Iterator[GroundwireClient]:
             # A subclass is the error of a server that can be reached.
             if type(error) is UnavailableError and (silent := unreachable()):
                 advice = advice_on(error.message, *silent.values())
-                raise UnavailableError(f"no server answers at {', '.join(silent)}{advice}") from error
+                message = f"no server answers at {', '.join(silent)}{advice}"
+                raise UnavailableError(message, **error.metadata) from error
             raise
         except UnauthenticatedError as error:
             if option_value("token_file") is None:

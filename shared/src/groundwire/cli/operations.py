@@ -16,7 +16,7 @@ from groundwire.client import GroundwireClient
 from groundwire.client.contract import Contract
 from groundwire.client.long_running import metadata_of, wait_for
 from groundwire.client.transport import all_items
-from groundwire.kernel.errors import GroundwireError
+from groundwire.kernel.errors import DrainingError, GroundwireError, UnavailableError
 from groundwire.rpc.error_status import from_status
 
 ResponseT = TypeVar("ResponseT", bound=Message)
@@ -49,8 +49,14 @@ def finished(
     try:
         with ProgressBar("starting", quiet=is_json()) as display:
             return wait_for(client, operation, kind, lambda metadata: display.show(metadata.progress))
-    except GroundwireError:
-        raise  # the operation itself failed, or no server is there to cancel it
+    except GroundwireError as error:
+        # The operation itself failed, or no server is there to cancel it.
+        if type(error) in {UnavailableError, DrainingError}:
+            error.metadata["operation"] = operation.name
+            if not is_json():
+                shown = f"`groundwire operations get {operation.name}`"
+                print_line(f"a server that starts again goes on with it; see {shown}", err=True)
+        raise
     except BaseException:  # Ctrl-C above all
         with suppress(GroundwireError):
             client.cancel_operation(name=operation.name)
