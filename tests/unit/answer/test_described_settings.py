@@ -100,12 +100,20 @@ def test_a_heading_of_words_names_no_code(heading: str) -> None:
 
 
 def test_what_a_function_takes_is_no_sentence_and_its_kind_no_part_of_its_name() -> None:
-    content = "## class `owls.Owl`\n\n(name, *, eats=mice.of_the_woods, sleeps=True) \u2192 None\n\nSleeps by day."
-    (described,) = excerpts_of(content)
-    assert (described.text, described.heading) == ("owls.Owl: Sleeps by day.", "owls.Owl")
-    assert texts_of("## Owls\n\n(All of the owls that there are sleep by day.)") == [
-        "(All of the owls that there are sleep by day.)"
-    ]
+    takes = "`(name, *, eats: Mice, sleeps: bool = True) \u2192 None`"
+    for taken in (takes, f"{takes}\n`(name, age, eats: Mice, sleeps: bool = True)`"):
+        (described,) = excerpts_of(f"## class `owls.Owl`\n\n{taken}\n\nSleeps by day.")
+        assert (described.text, described.heading) == ("owls.Owl: Sleeps by day.", "owls.Owl")
+    in_code = "`owls` sleep in a `den` by day and wake at `night`"
+    assert texts_of(f"## Owls\n\n{in_code}") == [in_code.replace("`", "")]
+
+
+def test_what_makes_a_thing_does_not_say_what_that_is() -> None:
+    made = "### `Owl`\n\n`public Owl(String name)`\n\nConstructs a new Owl that sleeps by day."
+    owl = "## Class Owl\n\nAn Owl is a bird of the night."
+    assert _best("What is an Owl?", made, owl) == "An Owl is a bird of the night."
+    constructed, does = (make_scored(question, made)[0] for question in ("What is an Owl?", "What does Owl do?"))
+    assert constructed.definition < does.definition
 
 
 def test_a_thing_of_two_names_is_either() -> None:
@@ -153,6 +161,9 @@ def test_a_word_that_is_part_of_a_name_of_code_is_not_defined_by_it() -> None:
     content = "### `getOwl(name)`\n\nUsed to fetch one that is there."
     asked, named = (make_scored(question, content)[0] for question in ("What are owls?", "What does getOwl do?"))
     assert asked.definition < named.definition
+    # The words around the thing asked about are none of its name.
+    (found,) = make_scored("What is waking?", "### `is_waking`\n\nTells whether the fox sleeps.")
+    assert found.definition == 0.0
 
 
 def test_a_heading_in_small_letters_does_not_go_on_with_the_chunk_before() -> None:

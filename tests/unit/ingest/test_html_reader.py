@@ -199,8 +199,8 @@ _SHELTER = (
 def test_each_entry_of_a_reference_is_a_section_below_its_name() -> None:
     text = read_html(_SHELTER.encode(), "content")
     assert text.text == (
-        "## Dens\n\nOf foxes.\n\n### class `dens.Den`\n\n(depth=1)\n\nShelters a fox.\n\n#### `dig`\n\n(by) \u2192 int"
-        "\n\nMakes it deeper.\n\nReturns the depth.\n\n## Setts\n\nOf badgers."
+        "## Dens\n\nOf foxes.\n\n### class `dens.Den`\n\n`(depth=1)`\n\nShelters a fox.\n\n#### `dig`\n\n"
+        "`(by) \u2192 int`\n\nMakes it deeper.\n\nReturns the depth.\n\n## Setts\n\nOf badgers."
     )
     headings = [(each.level, each.text) for each in text.outline.headings]
     assert headings == [(2, "Dens"), (3, "class dens.Den"), (4, "dig"), (2, "Setts")]
@@ -216,11 +216,11 @@ def test_what_follows_the_entries_of_a_reference_belongs_to_the_section_that_the
     ]
     assert sections == [
         ("Dens", ""),
-        ("dig", "(by) Digs."),
-        ("dig", "(by) Digs."),
+        ("dig", "`(by)` Digs."),
+        ("dig", "`(by)` Digs."),
         ("dig", "Well."),
         ("Dens", "All dig."),
-        ("dig", "(by) Digs."),
+        ("dig", "`(by)` Digs."),
         ("Setts", "Of badgers."),
     ]
     assert [section.path[0].text for section in sections_of(text.outline, 0, len(text.text))] == ["Dens"] * 7
@@ -232,12 +232,12 @@ def test_what_follows_the_entries_of_a_reference_belongs_to_the_section_that_the
 @pytest.mark.parametrize(
     ("terms", "shown"),
     [
-        (["dens.MAX = 3"], "# `dens.MAX`\n\n= 3"),
+        (["dens.MAX = 3"], "# `dens.MAX`\n\n`= 3`"),
         (["-o FILE, --output FILE"], "# `-o FILE, --output FILE`"),
-        (["dig(by)", "burrow(by, *, deep)"], "# `dig, burrow`\n\n(by)\n(by, *, deep)"),
-        (["dig()", "dig(by)"], "# `dig`\n\n()\n(by)"),
-        (["async classmethod dens.Den.of(fox)"], "# async classmethod `dens.Den.of`\n\n(fox)"),
-        (["Den *dig_den(int depth)"], "# `dig_den`\n\nDen *dig_den(int depth)"),
+        (["dig(by)", "burrow(by, *, deep)"], "# `dig, burrow`\n\n`(by)`\n`(by, *, deep)`"),
+        (["dig()", "dig(by)"], "# `dig`\n\n`()`\n`(by)`"),
+        (["async classmethod dens.Den.of(fox)"], "# async classmethod `dens.Den.of`\n\n`(fox)`"),
+        (["Den *dig_den(int depth)"], "# `dig_den`\n\n`Den *dig_den(int depth)`"),
         (["3 dens", "4 dens"], "# 3 dens, 4 dens"),
     ],
 )
@@ -246,6 +246,49 @@ def test_the_heading_of_an_entry_is_its_name(attributes: tuple[str, str], terms:
     of_list, of_term = attributes
     entry = "".join(f"<dt {of_term}>{term}</dt>" for term in terms)
     assert text_of(f"<dl {of_list}>{entry}<dd><p>As foxes do.</p></dd></dl>") == f"{shown}\n\nAs foxes do."
+
+
+_JAVADOC = (
+    '<ul class="details-list"><li><section class="method-details"><h2>Method Details</h2><ul class="member-list"><li>'
+    '<section class="detail" id="dig(int)"><h3>dig</h3><div class="member-signature"><span>public</span>&nbsp;int&nbsp;'
+    "dig(<span>int&nbsp;depth)</span></div><div>Makes it deeper:<ul><li>day<li>night</ul></div>{}</section></li></ul>"
+    "</section></li></ul>"
+)
+_JAVADOC_8 = (
+    '<ul class="blockList"><li class="blockList"><h3>Method Details</h3><ul class="blockListLast">'
+    '<li class="blockList"><h4>dig</h4><pre>public&nbsp;int&nbsp;dig(int&nbsp;depth)</pre>'
+    "<div>Makes it deeper:<ul><li>day<li>night</ul></div>{}</li></ul></li></ul>"
+)
+
+
+@pytest.mark.parametrize(("page", "level"), [(_JAVADOC, 2), (_JAVADOC_8, 3)])
+def test_members_in_the_lists_of_javadoc_have_sections(page: str, level: int) -> None:
+    given = "<dl><dt>Parameters:</dt><dd><code>depth</code> - how deep</dd></dl>"
+    text = read_html(page.format(given).encode(), "content")
+    assert text.text == (
+        f"{'#' * level} Method Details\n\n{'#' * (level + 1)} `dig`\n\n`public int dig(int depth)`\n\n"
+        "Makes it deeper:\n\n- day\n- night\n\nParameters: depth - how deep"
+    )
+    assert [(each.level, each.text) for each in text.outline.headings] == [
+        (level, "Method Details"),
+        (level + 1, "dig"),
+    ]
+
+
+def test_a_list_goes_on_behind_a_section_inside_of_it() -> None:
+    assert text_of("<ul><li>one<section><p>apart</p></section><li>two</ul>") == "- one\n\napart\n\n- two"
+
+
+def test_signatures_of_rustdoc_come_without_what_stands_beside_them() -> None:
+    entry = (
+        '<details><summary><section><span class="rightside">1.0.0 <a class="srclink">source</a></span>'
+        '<h4 class="code-header">pub fn <a>dig</a>&lt;E&gt;(self, e: E) -&gt; Den<span class="notable-traits">Notable'
+        "</span></h4></section></summary><div><p>Digs.</p><pre>dig(1)</pre>"
+        '<a class="test-arrow">Run</a></div></details>'
+    )
+    assert text_of(f"<h3 class=code-header>impl&lt;T&gt; Den&lt;T, A&gt;</h3>{entry}") == (
+        "### impl<T> Den<T, A>\n\n#### pub fn `dig`\n\n`<E>(self, e: E) -> Den`\n\nDigs.\n\n```\ndig(1)\n```"
+    )
 
 
 def test_a_signature_without_text_or_in_a_list_begins_no_section() -> None:

@@ -61,8 +61,8 @@ _NO_TAGLINE = re.compile(
 _PAGE_TITLE = re.compile(r"= *[^ =]")
 # "### `max_items`", "### class `Owl`": a heading that is code, which names what the section describes.
 _CODE_HEADING = re.compile(r"[#\s]*(?:[a-z]+ ){0,2}(?P<marks>`{1,2})(?P<name>[^`\n]+)(?P=marks)\W*")
-# What a function takes, below its name.
-_ARGUMENTS = re.compile(r"[(\[](?!.*[.;] ).*[)\]](?: (?:\u2192|->) .*)?", re.DOTALL)
+# What a function takes, below its name: `(name, *, age=0)`, maybe in several ways.
+_CODE_LINES = re.compile(r"(?:`[^`\n]++`\s*+)++")
 # What an item of a list is about: "Peer authentication, which …".
 _ITEM_NAME = re.compile(r"[^,;:(\u2014.]{2,60}(?=[,;:(\u2014]|\.?$)")
 # A term in the line of what explains it, which print sets apart: "job A set of processes".
@@ -459,7 +459,7 @@ class _Reader:
             text = _RUN_IN.sub(r"\g<term>: ", text, count=1)
         end = item.end
         # The colons that announce code, behind the sentence that says what it shows, and what a function takes.
-        if not _WORD.search(text) or (_ARGUMENTS.fullmatch(text) and not ends_sentence(text)):
+        if not _WORD.search(text) or _CODE_LINES.fullmatch(self._source(item)):
             return
         if text.endswith(";") and ("=" in text or "|" in text):
             return  # code that a page of HTML has as a paragraph: `PRAGMA cache_size = pages;`

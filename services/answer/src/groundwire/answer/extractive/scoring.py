@@ -50,6 +50,7 @@ from groundwire.answer.question import (
     exact_words,
     is_negated,
     keywords,
+    subject_asked_for,
     without_names_of_code,
 )
 from groundwire.kernel.contradictions import contradiction
@@ -128,6 +129,7 @@ _DESCRIBED_OPTION = re.compile(r"--?[A-Za-z][^:\n]{0,60}: (?P<does>[^,.;:]{2,80}
 # "borg compact: Description".
 _OF_ABOVE = re.compile(rf"(?P<named>.+): (?:{SAYS_WHAT_IS_ABOVE.pattern})", re.IGNORECASE)
 _NOUN_PHRASE_OR_VERB = re.compile(rf"{_NOUN_PHRASE.pattern}|[a-z]+[a-rt-z]s ", re.IGNORECASE)
+_CONSTRUCTS = re.compile(r"(?:allocates|constructs|creates|initiali[sz]es|makes) ", re.IGNORECASE)
 _DOES = re.compile(r"\bwhat do(?:es)? .* do\W*$", re.IGNORECASE)
 _SELF = re.compile(r"\b(?:I|me|my|mine|we|(?-i:us)|our|ours)\b", re.IGNORECASE)
 # What stands in front of a cell of a wide row: "Range: -32768 to +32767; Size: 2 bytes".
@@ -336,7 +338,7 @@ def _is_of_other_code(question: Question, excerpt: Excerpt) -> bool:
 
     All words of a name count: `message_after_copy` is not `message_before_copy`, and decorators are not `getDecorator`.
     """
-    asked = set(map(stem, words(question.text)))
+    asked = set(map(stem, words(subject_asked_for(question.text) or question.text)))
     names = [name for name in excerpt.heading.partition("(")[0].split() if exact_words(name)]
     named = (words(part) for name in names for part in (name, name.rpartition(".")[2]))
     return excerpt.is_of_code and bool(names) and not any(asked.issuperset(map(stem, each)) for each in named)
@@ -353,9 +355,12 @@ def _is_below_name(question: Question, excerpt: Excerpt) -> bool:
     is_named = is_name_of(named, subject) or (label and is_name_of(label["term"], subject))
     if not excerpt.opens or not is_named or _is_of_other_code(question, excerpt):
         return False
+    asks_for_deeds = _DOES.search(question.text) is not None
+    if excerpt.is_of_code and named in excerpt.text and _CONSTRUCTS.match(excerpt.text) and not asks_for_deeds:
+        return False  # "Constructs a new Scanner …", of the constructor of a class that is described elsewhere
     # The reference of a setting or function says of it what it is without repeating the name: "Writes the record …".
     is_reference = excerpt.is_of_code and excerpt.kind is not BlockKind.LIST_ITEM
-    says_what = _NOUN_PHRASE if _DOES.search(question.text) is None else _NOUN_PHRASE_OR_VERB
+    says_what = _NOUN_PHRASE_OR_VERB if asks_for_deeds else _NOUN_PHRASE
     return (
         bool(excerpt.tagline_of) or is_reference or says_what.match(excerpt.text.removeprefix(f"{named}: ")) is not None
     )

@@ -1,6 +1,7 @@
 """Read HTML with selectolax: headings, paragraphs, lists, table rows and preformatted text, without the noise."""
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from groundwire.ingest.parsing.source_text import (
@@ -71,12 +72,16 @@ _BOXES = frozenset(_BOX_NAMES.split())
 # Of references, what is described: `class datetime.timedelta(days=0)`, `time.time() → float`, `-o FILE, --output FILE`.
 # What C has in front of a name is its type, and shown with what it takes: `PyObject *PyList_New(Py_ssize_t len)`.
 _SIGNATURE = re.compile(
-    r"(?P<kind>(?:[a-z]+ )*+)(?P<type>(?:[^(]*[ *&])?)(?P<name>[@$]?[A-Za-z_][\w.$:]*+)(?P<rest> ?\(.*)"
+    r"(?P<kind>(?:[a-z]+ )*+)(?P<type>(?:[^(]*[ *&])?)(?P<name>[@$]?[A-Za-z_][\w.$:]*+)(?P<rest>(?:<[^()]*>)? ?\(.*)"
     r"|(?P<option>-.+)|(?P<words>(?:[a-z]+ )*)(?P<value>[A-Za-z_][\w.$]*)(?P<told>(?:[ \[:=].*)?)",
     re.DOTALL,
 )
 _DESCRIBES_CODE = frozenset({"function", "method", "class", "attribute", "data", "exception", "option"})
 """Classes of lists of what a module or a program has, as Sphinx wrote them before its signatures had their own."""
+# What rustdoc has beside signatures and code: hints that show at the pointer, versions, links to the source, buttons.
+_BESIDE_CODE = frozenset({"notable-traits", "rightside", "srclink", "test-arrow"})
+# Items that lay out the members of a class in Javadoc before version 16.
+_LAYOUT_ITEMS = frozenset({"blockList", "blockListLast"})
 # What docutils, pandoc and books call links to notes.
 _NOTE_REFERENCES = frozenset({"footnote-reference", "footnote-ref", "doc-noteref", "noteref"})
 _NOTE_NUMBER = re.compile(r"\d{1,3}")
@@ -228,6 +233,8 @@ class HtmlText:
         self._inline: list[str] = []
         # For each open list the number of its last item, None where they have none.
         self._lists: list[int | None] = []
+        # The lists that were open where each open section began.
+        self._lists_around: list[list[int | None]] = []
         # For each open `dd` whether it is an item of a list, and whether it is the section of a signature.
         self._described: list[tuple[bool, bool]] = []
         self._marker = ""
@@ -304,6 +311,9 @@ class HtmlText:
                 self._lists.append(_ordinal(node, "start", 1) - 1)
             case "ul" | "menu" | "dir":
                 self._lists.append(None)
+            case _ if _sets_apart(node):
+                self._lists_around.append(self._lists)
+                self._lists, self._marker = [], ""
             case "li":
                 self._begin_item(node)
             case "dd":
@@ -325,10 +335,16 @@ class HtmlText:
             else:
                 self._end_terms()
                 self._level = _HEADINGS[tag]
-                self.builder.heading(self._level, self._take_line())
+                if _names_member(node):
+                    self._add_entry(self._level, [self._take_line()])
+                else:
+                    self.builder.heading(self._level, self._take_line())
         elif _is_code(node):
             self._pre -= 1
-            self._end_verbatim()
+            if _is_member(node):
+                self.builder.add(f"`{self._take_line()}`")
+            else:
+                self._end_verbatim()
         elif tag == "dt":
             terms = self._signatures if _is_signature(node) and not self._lists else self._terms
             terms += filter(None, [self._take_line()])
@@ -338,6 +354,8 @@ class HtmlText:
 
     def _leave_block(self, node: Any) -> None:
         match node.tag:
+            case _ if _sets_apart(node):
+                self._lists = self._lists_around.pop()
             case "tr":
                 self._table.end_row(in_head=node.parent is not None and node.parent.tag == "thead")
             case "table" if not self._tables.pop():
@@ -379,7 +397,8 @@ class HtmlText:
         texts = (each.text_content for each in node.traverse(include_text=True) if each.tag == "-text")
         is_entry = bool(self._signatures) and any(text.strip() for text in texts)
         if is_entry:
-            self._begin_entry()
+            self._add_entry(self._level_of_entry(), self._signatures)
+            self._signatures.clear()
         blocks = [child.tag for child in node.iter() if child.tag in _ENDS_LINE]
         is_item = bool(self._terms) and len(blocks) > 1 and _HEADINGS.keys().isdisjoint(blocks)
         self._described.append((is_item, is_entry))
@@ -387,25 +406,24 @@ class HtmlText:
             self._lists.append(None)
             self._marker = "- "
 
-    def _begin_entry(self) -> None:
-        """Begin the section of what the signatures before it are of, with the names as its heading.
+    def _add_entry(self, level: int, signatures: Sequence[str]) -> None:
+        """Add the heading of what the signatures are of: its names. What it takes stands below, as code.
 
-        What it takes stands below: a long signature would fill the headings that each chunk is embedded with.
+        A long signature would fill the headings that each chunk is embedded with.
         """
-        signatures = [_SIGNATURE.fullmatch(each) for each in self._signatures]
-        title, marked, rest = ", ".join(self._signatures), "", list[str]()
-        if all(signatures):
-            parts = [each.groupdict("") for each in signatures if each]
-            names = ", ".join(dict.fromkeys(each["name"] + each["option"] + each["value"] for each in parts))
-            kind = parts[0]["kind"] + parts[0]["words"]
-            title, marked = f"{kind}{names}", f"{kind}`{names}`"
-            rest = [
-                signature if each["type"] else (each["rest"] + each["told"]).strip()
-                for signature, each in zip(self._signatures, parts, strict=True)
-            ]
-        self._signatures.clear()
-        self.builder.heading(self._level_of_entry(), title, marked=marked)
-        self.builder.add("\n".join(filter(None, rest)))
+        matches = [_SIGNATURE.fullmatch(each) for each in signatures]
+        if not all(matches):
+            self.builder.heading(level, ", ".join(signatures))
+            return
+        parts = [each.groupdict("") for each in matches if each]
+        kind = parts[0]["kind"] + parts[0]["words"]
+        names = ", ".join(dict.fromkeys(each["name"] + each["option"] + each["value"] for each in parts))
+        self.builder.heading(level, f"{kind}{names}", marked=f"{kind}`{names}`")
+        taken = (
+            signature if each["type"] else (each["rest"] + each["told"]).strip()
+            for signature, each in zip(signatures, parts, strict=True)
+        )
+        self.builder.add("\n".join(f"`{each}`" for each in taken if each))
 
     def _level_of_entry(self) -> int:
         """Return the level of the heading of an entry that stands below those that are open."""
@@ -464,15 +482,24 @@ def _is_noise(node: Any) -> bool:
         said = node.attributes
         return "hidden" in said or (
             said.get("role") in _NOISE_ROLES
-            or not _NAVIGATION.isdisjoint((said.get("class") or "").split())
+            or not _NAVIGATION.isdisjoint(_classes(node))
             or _NOT_SHOWN.search(said.get("style") or "") is not None
             or _COOKIES.search(f"{said.get('id')} {said.get('class')}") is not None
         )
+    if tag in {"a", "span"} and not _BESIDE_CODE.isdisjoint(_classes(node)):
+        return True
     return tag in _NOISE or (tag == "a" and _ANCHOR.fullmatch(_only_text(node).strip()) is not None)
 
 
 def _is_code(node: Any) -> bool:
-    return node.tag == "pre" or _is_fragment(node)
+    return node.tag == "pre" or _is_fragment(node) or _is_member(node)
+
+
+def _is_member(node: Any) -> bool:
+    """Tell whether an element holds the signature of a member below its heading, as Javadoc writes it."""
+    return (node.tag == "div" and "member-signature" in _classes(node)) or (
+        node.tag == "pre" and node.parent is not None and _is_layout_item(node.parent)
+    )
 
 
 def _is_fragment(node: Any) -> bool:
@@ -480,15 +507,35 @@ def _is_fragment(node: Any) -> bool:
     return node is not None and node.tag == "div" and node.attributes.get("class") == "fragment"
 
 
+def _classes(node: Any) -> list[str]:
+    return [] if node is None else (node.attributes.get("class") or "").split()
+
+
 def _is_signature(node: Any) -> bool:
     """Tell whether a term is the signature of a function, class or option, as Sphinx writes them."""
-    said, of_list = node.attributes, "" if node.parent is None else node.parent.attributes.get("class") or ""
-    is_old = "id" in said and not _DESCRIBES_CODE.isdisjoint(of_list.split())
-    return is_old or "sig" in (said.get("class") or "").split()
+    is_old = "id" in node.attributes and not _DESCRIBES_CODE.isdisjoint(_classes(node.parent))
+    return is_old or "sig" in _classes(node)
+
+
+def _names_member(node: Any) -> bool:
+    """Tell whether a heading is that of a function or a member of a class, as rustdoc and Javadoc write them."""
+    below = node.parent
+    is_detail = below is not None and below.tag == "section" and "detail" in _classes(below)
+    is_old = below is not None and node.tag == "h4" and _is_layout_item(below)
+    return is_detail or is_old or "code-header" in _classes(node)
+
+
+def _sets_apart(node: Any) -> bool:
+    """Tell whether a block is a section, whatever list it stands in."""
+    return node.tag == "section" or _is_layout_item(node)
+
+
+def _is_layout_item(node: Any) -> bool:
+    return node.tag == "li" and not _LAYOUT_ITEMS.isdisjoint(_classes(node))
 
 
 def _is_box(node: Any) -> bool:
-    return node.tag in _BLOCKS and not _BOXES.isdisjoint((node.attributes.get("class") or "").casefold().split())
+    return node.tag in _BLOCKS and not _BOXES.isdisjoint(map(str.casefold, _classes(node)))
 
 
 def _note(node: Any) -> str:
