@@ -943,3 +943,20 @@ def test_a_passage_tells_something_unless_it_is_titles_images_and_addresses(cont
 )
 def test_what_sends_the_reader_elsewhere_is_not_quoted(pointer: str) -> None:
     assert texts_of(f"# Owls\n\n{pointer}\n\nOwls hunt at night in the wood.") == ["Owls hunt at night in the wood."]
+
+
+@pytest.mark.parametrize(
+    "remark",
+    [", as described above", ", see below", " (see below)", " as shown below", ",\nas explained in the next\nsection"],
+)
+def test_a_remark_at_the_end_that_sends_the_reader_elsewhere_is_left_out(remark: str) -> None:
+    (sentence,) = excerpts_of(f"Owls are counted by night{remark}.")
+    assert (sentence.text, quoted(sentence)) == ("Owls are counted by night.", "Owls are counted by night")
+
+
+@pytest.mark.parametrize(
+    "pointer", ["The owls are shown below.", "Owls count as above.", "As shown above, owls sleep."]
+)
+def test_a_sentence_that_is_about_what_stands_elsewhere_stays_whole(pointer: str) -> None:
+    assert "Owls are counted." not in texts_of(pointer)
+    assert texts_of(pointer) in ([], [pointer])

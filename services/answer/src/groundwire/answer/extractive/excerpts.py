@@ -60,7 +60,7 @@ _NO_TAGLINE = re.compile(
 )
 _PAGE_TITLE = re.compile(r"= *[^ =]")
 # "### `max_items`", "### class `Owl`": a heading that is code, which names what the section describes.
-_CODE_HEADING = re.compile(r"[#\s]*(?:[a-z]+ ){0,2}(?P<marks>`{1,2})(?P<name>[^`\n]+)(?P=marks)\W*")
+_CODE_HEADING = re.compile(r"[#\s]*+(?:[a-z]+ ){0,2}(?P<marks>`{1,2})(?P<name>[^`\n]+)(?P=marks)\W*")
 # What a function takes, below its name: `(name, *, age=0)`, maybe in several ways.
 _CODE_LINES = re.compile(r"(?:`[^`\n]++`\s*+)++")
 # What an item of a list is about: "Peer authentication, which …".
@@ -105,6 +105,13 @@ _POINTS_ELSEWHERE = re.compile(
     r" (?:above|below|earlier|later|here)|on this page|on the (?:next|previous) page"
     r"|in the (?:next|previous|following) (?:chapter|section|example|listing)"
     r"|(?:example|table|list|figure|code) (?:above|below))\b",
+    re.IGNORECASE,
+)
+# At the end of a sentence, which says what it does without it: "…, as described above."
+_REMARK = re.compile(
+    r"(?:,\s++|(?<!\s)\s++(?:\(\s*+|(?=as\s+\w+(?:ed|wn)\b)))(?:as|see)\s+"
+    r"(?:(?:described|shown|explained|mentioned|defined|discussed|noted)\s+)?"
+    r"(?:above|below|earlier|in\s+the\s+(?:next|previous)\s+(?:chapter|section))\s*\)?\.\Z",
     re.IGNORECASE,
 )
 # "13 Here is an example", as footnotes stand in PDFs.
@@ -454,10 +461,7 @@ class _Reader:
 
     def _prose(self, index: int) -> Iterator[Excerpt]:
         item = self.items[index]
-        text = self._plain(item.start, item.end)
-        if self.passage.markup is Markup.NONE and item.begins_block:
-            text = _RUN_IN.sub(r"\g<term>: ", text, count=1)
-        end = item.end
+        text, end = self._sentence(item)
         # The colons that announce code, behind the sentence that says what it shows, and what a function takes.
         if not _WORD.search(text) or _CODE_LINES.fullmatch(self._source(item)):
             return
@@ -499,6 +503,15 @@ class _Reader:
         about = f"{self._heading}{self._record}"
         about = about if before is None else f"{about} {self._plain(before.start, before.end)}"
         yield Excerpt(self.passage, item.kind, start, end, text, about, is_joined=is_joined, leans=leans)
+
+    def _sentence(self, item: Sentence) -> tuple[str, int]:
+        """Return the text of a sentence, and where it ends without a remark that sends the reader elsewhere."""
+        remark = _REMARK.search(self._source(item))
+        end = item.end if remark is None else item.start + remark.start()
+        text = self._plain(item.start, end) if remark is None else f"{self._plain(item.start, end)}."
+        if self.passage.markup is Markup.NONE and item.begins_block:
+            text = _RUN_IN.sub(r"\g<term>: ", text, count=1)
+        return text, end
 
     def _repeats_title(self, item: Sentence) -> bool:
         """Tell whether a line of a PDF says little but the title of its section: "Job title: Manager of Sales"."""
