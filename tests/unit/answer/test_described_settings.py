@@ -3,6 +3,7 @@
 import pytest
 
 from groundwire.answer.evidence import Markup
+from groundwire.answer.extractive.cues import BELOW_ITS_NAME
 from groundwire.answer.extractive.excerpts import find_excerpts
 from groundwire.answer.extractive.scoring import Scored, answers_as_field
 from groundwire.answer.question import read_question
@@ -140,6 +141,22 @@ def test_a_list_of_what_is_no_field_is_read_as_any_other() -> None:
     after_prose = _MAX_OWLS.replace("\n\n", "\n\nOwls sleep by day.\n\n", 1)
     for content in (below_words, with_sentence, without_label, after_prose):
         assert not any(each.field_of for each in excerpts_of(content)), content
+
+
+def test_parameters_do_not_take_the_place_of_what_opens_the_section() -> None:
+    parameters = "* `depth` {number} How deep it is to be. **Default:** `1`.\n  * `by` {Fox}\n* Returns: {Den}"
+    for listed, opened in (
+        (parameters, "dens.dig: Makes a den."),
+        (f"{parameters}\n* Foxes dig at night.", "Makes a den."),
+        (f"Foxes take these:\n\n{parameters}", "Makes a den."),
+    ):
+        texts = texts_of(f"### `dens.dig(depth[, by])`\n\n{listed}\n\nMakes a den. Foxes live in it.")
+        assert opened in texts
+    # An example, or a label, says nothing of what the thing is.
+    for front in ("Stability: 0 - Deprecated since long ago", "For example, by night:\n\n```\ndig(1)\n```"):
+        first, *_ = make_scored("What is dens.dig?", f"### `dens.dig(depth)`\n\n{front}\n\nMakes a den for the foxes.")
+        assert first.excerpt.opens
+        assert first.definition < BELOW_ITS_NAME
 
 
 def test_a_default_value_is_the_default_whatever_it_is() -> None:

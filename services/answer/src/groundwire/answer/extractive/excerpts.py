@@ -308,7 +308,7 @@ class _Reader:
             item = self.items[index]
             following = index + 1
             found: list[Excerpt] = []
-            has_only_fields = False
+            lists_parts = False
             match item.kind:
                 case BlockKind.HEADING:
                     yield from self._section(item)
@@ -324,9 +324,9 @@ class _Reader:
                     following = index + len(listed)
                     before_code = self._before_code(following)
                     found += self._list(listed, before_code)
-                    if opens and (fields := [*self._listed_fields(listed)]):
+                    lists_parts = opens and self._lists_parts(listed)
+                    if lists_parts and (fields := [*self._listed_fields(listed)]):
                         found = [*fields, *(each for each in found if each.is_whole)]
-                        has_only_fields = True
                     self._antecedent, self._lead_in = None, before_code
                 case BlockKind.PROSE:
                     found += self._prose(index)
@@ -341,8 +341,8 @@ class _Reader:
                     yield held
                     held = None
             # What the first sentence introduces opens the section with it.
-            has_only_fields = has_only_fields or all(each.field_of for each in found)
-            opens = opens and (self._lead_in is item or has_only_fields)
+            lists_parts = lists_parts or all(each.field_of for each in found)
+            opens = opens and (self._lead_in is item or lists_parts)
             index = following
         if held is not None:
             yield held
@@ -366,7 +366,7 @@ class _Reader:
         self._heading = heading_text(heading) if is_markdown else plain_text(heading, self.passage.markup)
         self._heading = self._without_number(self._heading)
         if code := _CODE_HEADING.fullmatch(line):
-            self._heading = code["name"].strip()
+            self._heading = code["name"].partition("(")[0].strip() or code["name"]
         if self._title and self._heading.endswith(":"):
             # "Job summary:" has its place below the title of the job.
             self._heading = f"{self._title}: {self._heading[:-1]}"
@@ -550,10 +550,22 @@ class _Reader:
             text = f"{of}: {text}" if header else text
             yield Excerpt(self.passage, kind, item.start, item.end, text, of, field_of=of, header=header)
 
+    def _lists_parts(self, items: Sequence[Sentence]) -> bool:
+        """Tell whether a list is of fields or parameters of what the heading names, which opens no section."""
+        fronts = [each for each in items if each.begins_block]
+        return (
+            self._lead_in is None
+            and self._names_code
+            and all(
+                self._content.startswith("`", each.start) or LABEL.match(self._content, each.start, each.end)
+                for each in fronts
+            )
+        )
+
     def _listed_fields(self, items: Sequence[Sentence]) -> Iterator[Excerpt]:
         """Yield the items of a list that consists of fields of what the heading names: type, default and the like."""
         texts = [self._plain(item.start, item.end) for item in items]
-        if self._names_code and not any(map(ends_sentence, texts)):
+        if not any(map(ends_sentence, texts)):
             fields = [field for each in zip(items, texts, strict=True) for field in self._field_below_name(*each)]
             yield from fields if len(fields) == len(items) else ()
 

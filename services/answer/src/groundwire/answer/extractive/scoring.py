@@ -359,11 +359,11 @@ def _is_below_name(question: Question, excerpt: Excerpt) -> bool:
     if excerpt.is_of_code and named in excerpt.text and _CONSTRUCTS.match(excerpt.text) and not asks_for_deeds:
         return False  # "Constructs a new Scanner …", of the constructor of a class that is described elsewhere
     # The reference of a setting or function says of it what it is without repeating the name: "Writes the record …".
-    is_reference = excerpt.is_of_code and excerpt.kind is not BlockKind.LIST_ITEM
+    said = excerpt.text.removeprefix(f"{named}: ")
+    # But neither an example nor a label such as "Stability: 1 - Experimental".
+    is_reference = excerpt.is_of_code and excerpt.kind is BlockKind.PROSE and LABEL.match(said) is None
     says_what = _NOUN_PHRASE_OR_VERB if asks_for_deeds else _NOUN_PHRASE
-    return (
-        bool(excerpt.tagline_of) or is_reference or says_what.match(excerpt.text.removeprefix(f"{named}: ")) is not None
-    )
+    return bool(excerpt.tagline_of) or is_reference or says_what.match(said) is not None
 
 
 def _definition(question: Question, excerpt: Excerpt, source: str, path: str, *, is_below_name: bool) -> float:
