@@ -3,7 +3,7 @@
 import pytest
 
 from groundwire.answer.evidence import Markup
-from groundwire.answer.extractive.cues import BELOW_ITS_NAME
+from groundwire.answer.extractive.cues import BELOW_ITS_NAME, INTRODUCED_AS_TERM
 from groundwire.answer.extractive.excerpts import find_excerpts
 from groundwire.answer.extractive.scoring import Scored, answers_as_field
 from groundwire.answer.question import read_question
@@ -50,8 +50,8 @@ def test_only_the_first_sentence_has_the_name_and_only_where_it_can_be_cited() -
         "MAX_OWLS: Counts owls by night.",
         "Lamps are lit for them.",
     ]
-    (apart,) = find_excerpts([make_passage("Counts owls by night.", section_heading="MAX_OWLS")])
-    assert (apart.text, apart.header) == ("Counts owls by night.", ())
+    (apart,) = find_excerpts([make_passage("Counts owls by night.", start=100, section_heading="MAX_OWLS")])
+    assert (apart.text, apart.header, apart.is_of_code) == ("Counts owls by night.", (), True)
     sentence = "This option counts all of the owls that it meets in the forest by night:"
     whole = texts_of(f"# MAX_OWLS\n\n{sentence}\n\n- barn owls of any age\n- eagle owls of any age")[-1]
     assert whole == f"{sentence}\n- barn owls of any age\n- eagle owls of any age"
@@ -87,14 +87,14 @@ def test_a_list_of_fields_is_read_field_by_field() -> None:
     assert [each.field_of for each in head][-1] == ":Title: Owls :Author: Ada Lovelace"
 
 
-@pytest.mark.parametrize("heading", ["`limit`", "`night limit`", "`max-owls`", "max_owls"])
+@pytest.mark.parametrize("heading", ["`limit`", "`night limit`", "`max-owls`", "max_owls", "`` limit ``", "`limit`:"])
 def test_a_heading_in_the_type_of_code_names_what_its_section_describes(heading: str) -> None:
     first, second = excerpts_of(f"## {heading}\n\nCounts owls by night. Lamps are lit for them.")
-    assert first.text == f"{heading.strip('`')}: Counts owls by night."
+    assert first.text == f"{heading.strip('`: ')}: Counts owls by night."
     assert (first.is_of_code, second.is_of_code) == (True, True)
 
 
-@pytest.mark.parametrize("heading", ["owls", "max-owls", "Use `owls`", "`owls` and `foxes`", "what is left of `owls`"])
+@pytest.mark.parametrize("heading", ["owls", "max-owls", "Use `owls`", "`owls` and `foxes`", "what is in `owls`"])
 def test_a_heading_of_words_names_no_code(heading: str) -> None:
     first, *_ = excerpts_of(f"## {heading}\n\nCounts owls by night. Lamps are lit for them.")
     assert (first.text, first.is_of_code) == ("Counts owls by night.", False)
@@ -117,10 +117,59 @@ def test_what_makes_a_thing_does_not_say_what_that_is() -> None:
     assert constructed.definition < does.definition
 
 
-def test_a_thing_of_two_names_is_either() -> None:
-    content = "## `owls.MAX, owls.MAXIMUM`\n\nThe greatest number that there may be."
-    asked, other = (make_scored(f"What is {name}?", content)[0] for name in ("owls.MAXIMUM", "owls.MIN"))
-    assert asked.definition > other.definition == 0.0
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "(All of the owls that there are sleep by day.)",
+        "(all of the owls that there are sleep by day; all of the foxes sleep by night)",
+        "(all of the owls that there are, e.g. barn owls of any age, sleep by day)",
+    ],
+)
+def test_a_sentence_in_brackets_is_one(sentence: str) -> None:
+    assert texts_of(f"## Owls\n\n{sentence}") == [sentence]
+
+
+@pytest.mark.parametrize(
+    ("heading", "name"),
+    [
+        ("owls.MAX, owls.MAXIMUM", "owls.MAXIMUM"),
+        ("owls.MAX, owls.MAXIMUM", "owls.MAX"),
+        ("MAX_OWLS, MOST_OWLS", "MOST_OWLS"),
+        ("owls.night.MAX, owls.night.MOST", "owls.night.MOST"),
+    ],
+)
+def test_a_thing_of_two_names_is_either(heading: str, name: str) -> None:
+    content = f"## `{heading}`\n\nThe greatest number that there may be."
+    assert make_scored(f"What is {name}?", content)[0].definition >= INTRODUCED_AS_TERM
+
+
+@pytest.mark.parametrize(
+    ("heading", "name"),
+    [
+        ("owls.MAX, owls.MAXIMUM", "owls.MIN"),
+        ("barn-owls.MAX", "owls.MAX"),
+        ("owls.MAX of foxes", "owls.MAX"),
+    ],
+)
+def test_a_part_of_a_name_is_not_the_thing(heading: str, name: str) -> None:
+    content = f"## `{heading}`\n\nThe greatest number that there may be."
+    assert make_scored(f"What is {name}?", content)[0].definition < INTRODUCED_AS_TERM
+
+
+@pytest.mark.parametrize(
+    ("question", "heading", "headed"),
+    [
+        ("How does wake_before_owls work?", "`wake_before_owls`", 1.0),
+        ("How does wake_after_owls work?", "`wake_before_owls`", 0.0),
+        # Neither who asks for no name of code, nor a heading that has none, means another one.
+        ("How are owls woken?", "`wake_before_owls`", 1.0),
+        ("How does wake_before_owls work?", "`limit`", 1.0),
+        ("How does wake_before_owls work?", "How to set wake_after_owls", 1.0),
+    ],
+)
+def test_a_heading_that_is_the_name_of_other_code_answers_nothing(question: str, heading: str, headed: float) -> None:
+    (scored, *_) = make_scored(question, f"### {heading}\n\nWakes the foxes first of all.")
+    assert scored.below_heading(read_question(question), 1.0).headed == headed
 
 
 def test_a_list_of_fields_below_the_name_of_a_setting_is_said_of_it() -> None:
@@ -132,6 +181,11 @@ def test_a_list_of_fields_below_the_name_of_a_setting_is_said_of_it() -> None:
     assert (first.text, first.opens) == ("max-owls: Counts owls by night.", True)
     assert _best("What is the default of max-owls?", _MAX_OWLS) == "max-owls: Default: 12"
     assert _best("What does max-owls do?", _MAX_OWLS) == "max-owls: Counts owls by night."
+
+
+def test_a_field_with_emphasis_is_read_once() -> None:
+    emphasised = _MAX_OWLS.replace("Type: whole number", "*Type: whole number*")
+    assert [each.text for each in excerpts_of(emphasised)] == [each.text for each in excerpts_of(_MAX_OWLS)]
 
 
 def test_a_list_of_what_is_no_field_is_read_as_any_other() -> None:
@@ -165,6 +219,9 @@ def test_a_default_value_is_the_default_whatever_it_is() -> None:
     assert answers_as_field(read_question("What is the default of owls?"), field)
     assert not answers_as_field(read_question("What is the type of owls?"), field)
     assert not answers_as_field(read_question("What are owls?"), field)
+    (nameless, *_) = excerpts_of("### `owls`\n\n- Of: list\n- Default: 12")
+    assert nameless.field_of == "owls"
+    assert not answers_as_field(read_question("What is the default of owls?"), nameless)
 
 
 def test_a_setting_that_is_described_by_another_one_is_not_that_one() -> None:
@@ -172,6 +229,27 @@ def test_a_setting_that_is_described_by_another_one_is_not_that_one() -> None:
     after = "### `wake_after_owls`\n\nThe animals that are to be woken when the night has come."
     assert _best("What does wake_after_owls do?", before, after).startswith("wake_after_owls: The animals")
     assert _best("What does wake_before_owls do?", after, before).startswith("wake_before_owls: Like")
+
+
+def test_what_other_code_says_defines_nothing_unless_it_is_another_sentence() -> None:
+    said = "The wake_after_owls setting is a number of the animals."
+    question = "What is wake_after_owls?"
+    (first,) = make_scored(question, f"### `wake_before_owls`\n\n{said}")
+    _, second = make_scored(question, f"### `wake_before_owls`\n\nThe opposite of it. {said}")
+    assert (first.definition, second.definition) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("question", "heading"),
+    [
+        ("What is an owl?", "`owl_value`"),
+        ("What is owl_value?", "`owl_value`"),  # the items are what there is of it, not what it is
+    ],
+)
+def test_a_list_below_a_name_of_code_does_not_say_what_that_is(question: str, heading: str) -> None:
+    items = "- The greatest number that there may be\n- foxes of any age by day"
+    first, *others = make_scored(question, f"### {heading}\n\n{items}")
+    assert {each.definition for each in (first, *others)} == {0.0}
 
 
 def test_a_word_that_is_part_of_a_name_of_code_is_not_defined_by_it() -> None:
@@ -200,8 +278,9 @@ def test_a_heading_in_small_letters_does_not_go_on_with_the_chunk_before() -> No
 def test_what_stands_below_a_record_is_about_what_the_record_is_about() -> None:
     owls = "Syntax: max-owls [n]\nDefault: 12\nExample: max-owls 3\n\nIf set, so many animals are woken."
     foxes = owls.replace("owls", "foxes")
-    found = {each.about: each.text for each in excerpts_of(f"## Commands\n\n{owls}\n\n{foxes}") if "woken" in each.text}
-    assert list(found) == ["Commands max-owls [n]", "Commands max-foxes [n]"]
+    content = f"## Commands\n\n{owls}\n\n{foxes}\n\n## Nights\n\nBy night all are woken."
+    found = [each.about for each in excerpts_of(content) if "woken" in each.text]
+    assert found == ["Commands max-owls [n]", "Commands max-foxes [n]", "Nights"]
     # One record alone may be the head of a document, which is about what its heading names.
     (alone,) = (each for each in excerpts_of(f"## Commands\n\n{owls}") if "woken" in each.text)
     assert alone.about == "Commands"

@@ -1,6 +1,7 @@
 """What of a passage can be quoted, and how it is shown."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -567,10 +568,12 @@ def test_a_wide_title_does_not_make_full_lines_short() -> None:
     ]
 
 
-def test_a_sentence_goes_on_behind_the_indent_of_a_chunk() -> None:
-    first = replace(make_passage("* Owls that were seen by day start", rank=1), document_id="doc_1")
-    second = make_passage("to hunt at night. They eat mice.", start=first.span.end + 3, rank=2)
-    found = find_excerpts([first, replace(second, document_id="doc_1")])
+@pytest.mark.parametrize("heading", ["Heading", ""])
+def test_a_sentence_goes_on_behind_the_indent_of_a_chunk(heading: str) -> None:
+    fields: dict[str, Any] = {"document_id": "doc_1", "section_heading": heading}
+    first = make_passage("* Owls that were seen by day start", rank=1, **fields)
+    second = make_passage("to hunt at night. They eat mice.", start=first.span.end + 3, rank=2, **fields)
+    found = find_excerpts([first, second])
     assert found[0].text == "Owls that were seen by day start to hunt at night. They eat mice."
     assert len(found[0].rest) == 1
 
@@ -784,6 +787,9 @@ def test_what_is_typed_into_a_shell_and_what_is_written_then_are_no_tabs(shells:
 def test_what_goes_on_behind_code_leans_on_it() -> None:
     (*_, after) = excerpts_of("Run this:\n\n```\nowls wake\n```\n\nwhich wakes all of the owls.")
     assert (after.text, after.leans) == ("which wakes all of the owls.", True)
+    # Code that nothing introduces consists of names, whatever they mean in a sentence.
+    (alone,) = excerpts_of("```\nit.wakes(every, owl)\n```")
+    assert not alone.leans
 
 
 def test_colons_that_stand_alone_leave_the_code_to_the_sentence_before_them() -> None:
