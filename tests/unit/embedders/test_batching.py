@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from groundwire.embedders import batching
-from groundwire.embedders.batching import MAX_QUERY_RUN, BatchingEmbedder
+from groundwire.embedders.batching import MAX_QUERY_RUN, BatchingEmbedder, Call
 from groundwire.embedders.model import TokenIds, pad
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Vectors
@@ -138,6 +138,7 @@ def test_queries_that_arrive_meanwhile_run_together(
     assert [int(future.result(10).argmax()) for future in futures] == list(range(1, 33))
     held.result(10)
     assert [len(batch) for batch in engine.batches] == [1, 32]
+    assert embedder.batch_sizes == {1: 1, 32: 1}
 
 
 def test_queries_go_ahead_of_documents_that_wait(
@@ -189,6 +190,26 @@ def test_documents_get_a_turn_although_queries_never_end(
         asker.result(10)
 
 
+def test_documents_get_a_turn_after_each_run_of_queries(
+    engine: WordEngine, threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embedder = BatchingEmbedder(engine, word_model(max_tokens=600))
+    monkeypatch.setattr(embedder._schedule, "record", lambda *_: None)  # the speed of 5,000 tokens/s stays
+    held = hold(engine, embedder, threads)
+    # Each of them is more than half of a batch.
+    documents = threads.submit(embedder.embed_documents, ["w1 " * 300] * 3, Budget())
+    queries = threads.submit(embedder.embed_queries, ["w2 " * 300] * 40, Budget())
+    eventually(lambda: queued_texts(embedder) == 3 and queued_queries(embedder) == 40)
+    assert embedder.waiting == (1, 1)
+    engine.gate.set()
+    for future in (held, queries, documents):
+        future.result(10)
+    run = [2] * MAX_QUERY_RUN
+    assert [batch[0][1] for batch in engine.batches] == [0, *run, 1, *run, 1, *run[: 40 - 2 * MAX_QUERY_RUN], 1]
+    assert embedder.waiting == (0, 0)
+    embedder.close()
+
+
 def test_calls_take_turns(engine: WordEngine, embedder: BatchingEmbedder, threads: ThreadPoolExecutor) -> None:
     held = hold(engine, embedder, threads)
     large = threads.submit(embedder.embed_documents, ["w1 w1 w1 w1 w1 w1"] * 1_500, Budget())
@@ -233,6 +254,42 @@ def test_batches_of_documents_grow_while_nobody_asks(
     assert max(asked) == 15  # 0.03 s
 
 
+def test_a_slow_machine_still_runs_short_documents_together_while_nobody_asks(
+    engine: WordEngine, embedder: BatchingEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(100):
+        embedder._schedule.record(1, 1.0)
+    monkeypatch.setattr(embedder._schedule, "record", lambda *_: None)
+    embedder.embed_documents([" ".join(["w1"] * 8)] * 50, Budget())
+    assert [len(batch) for batch in engine.batches] == [50]  # of 10 tokens each
+
+
+@pytest.mark.parametrize(
+    ("texts", "sizes"),
+    [
+        (["w1 " * 8] * 4 + ["w1"], [5]),  # of 10 tokens, and of 3
+        (["w1 " * 98] * 8, [5, 3]),  # of 100 tokens: 512 are the most that there are in one batch
+    ],
+)
+def test_queries_of_any_length_run_together_within_the_time_of_a_batch(
+    engine: WordEngine,
+    threads: ThreadPoolExecutor,
+    monkeypatch: pytest.MonkeyPatch,
+    texts: list[str],
+    sizes: list[int],
+) -> None:
+    embedder = BatchingEmbedder(engine, word_model(max_tokens=200))
+    monkeypatch.setattr(embedder._schedule, "record", lambda *_: None)
+    held = hold(engine, embedder, threads)
+    queries = threads.submit(embedder.embed_queries, texts, Budget())
+    eventually(lambda: queued_queries(embedder) == len(texts))
+    engine.gate.set()
+    assert queries.result(10).argmax(axis=1).tolist() == [1] * len(texts)
+    held.result(10)
+    assert [len(batch) for batch in engine.batches] == [1, *sizes]
+    embedder.close()
+
+
 def test_neighbours_in_a_batch_have_similar_lengths(engine: WordEngine, embedder: BatchingEmbedder) -> None:
     lengths = [1 + (number * 7) % 8 for number in range(batching.SLICE_TEXTS)]
     vectors = embedder.embed_documents([" ".join(["w1"] * length) for length in lengths], Budget())
@@ -240,6 +297,7 @@ def test_neighbours_in_a_batch_have_similar_lengths(engine: WordEngine, embedder
     padded = sum(len(batch) * max(map(len, batch)) for batch in engine.batches)
     needed = sum(len(row) for batch in engine.batches for row in batch)
     assert padded <= 1.2 * needed
+    assert all(min(map(len, batch)) >= 0.85 * max(map(len, batch)) for batch in engine.batches)
 
 
 def test_texts_are_cut_at_the_limit_of_the_model(engine: WordEngine, embedder: BatchingEmbedder) -> None:
@@ -268,6 +326,15 @@ def test_after_an_error_the_rest_of_the_call_is_not_computed(engine: WordEngine,
         embedder.embed_documents(["w49 w1 w1 w1 w1 w1", *["w1"] * 127], Budget())
     assert embedder.embed_documents(["w4"], Budget()).shape[0] == 1
     assert sum(map(len, engine.batches)) < 128
+
+
+def test_of_several_errors_of_a_call_the_first_one_is_told() -> None:
+    call = Call()
+    call.expect([np.full(3, START, np.int64)])
+    call.fail(OverloadedError("first"))
+    call.fail(UnavailableError("second"))
+    with pytest.raises(OverloadedError, match="first"):
+        call.wait(Budget(), 1.0)
 
 
 def test_errors_of_ours_are_passed_on(engine: WordEngine, embedder: BatchingEmbedder) -> None:
@@ -337,6 +404,19 @@ def test_workers_share_the_texts_that_somebody_waits_for(threads: ThreadPoolExec
     engine.gate.set()
     assert urgent.result(10).argmax(axis=1).tolist() == list(range(1, 9))
     assert max(len(batch) for batch in engine.batches) == 4
+    embedder.close()
+
+
+def test_workers_do_not_share_what_is_too_little(threads: ThreadPoolExecutor) -> None:
+    engine = WordEngine(parallelism=2)
+    embedder = BatchingEmbedder(engine, word_model())
+    held = [hold(engine, embedder, threads) for _ in range(engine.parallelism)]
+    few = threads.submit(embedder.embed_queries, ["w1"] * 8, Budget())
+    eventually(lambda: queued_queries(embedder) == 8)
+    engine.gate.set()
+    for future in (*held, few):
+        future.result(10)
+    assert [len(batch) for batch in engine.batches] == [1, 1, 8]
     embedder.close()
 
 
@@ -413,10 +493,25 @@ def test_a_model_that_hangs_is_noticed_and_refuses_at_once_until_it_answers(
     assert int(embedder.embed_query("w3", Budget(10)).argmax()) == 3
 
 
+def test_a_large_batch_of_a_slow_model_may_take_longer(
+    engine: WordEngine, embedder: BatchingEmbedder, threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batching, "HUNG_AFTER_S", 0.3)
+    for _ in range(100):
+        embedder._schedule.record(1_000, 1.0)
+    engine.gate.clear()
+    documents = threads.submit(embedder.embed_documents, ["w1 " * 8] * 50, Budget())  # half a second
+    assert engine.entered.acquire(timeout=10)
+    time.sleep(1.2)
+    assert embedder.is_responsive
+    engine.gate.set()
+    assert documents.result(10).shape[0] == 50
+
+
 def test_one_hung_worker_fails_its_own_call_and_the_other_worker_serves_the_rest(
     threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batching, "HUNG_AFTER_S", 0.3)
+    monkeypatch.setattr(batching, "HUNG_AFTER_S", 1.0)
     monkeypatch.setattr(batching, "_LOOKS_EVERY_S", 0.05)
     engine = WordEngine(parallelism=2)
     embedder = BatchingEmbedder(engine, word_model())
@@ -430,6 +525,13 @@ def test_one_hung_worker_fails_its_own_call_and_the_other_worker_serves_the_rest
     monkeypatch.setattr(batching, "_LOOKS_EVERY_S", 60.0)
     assert embedder.is_responsive
     assert int(embedder.embed_query("w3", Budget(10)).argmax()) == 3
+    engine.gate.clear()
+    recent = threads.submit(embedder.embed_query, "w4", Budget())
+    assert engine.entered.acquire(timeout=10)
+    assert engine.entered.acquire(timeout=10)
+    assert embedder.is_responsive, "one of them has only just begun"
+    engine.gate.set()
+    assert int(recent.result(10).argmax()) == 4
     free.set()
     embedder.close()
 

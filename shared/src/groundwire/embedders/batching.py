@@ -219,7 +219,7 @@ class Schedule:
                 self._changed.notify_all()
 
     def overdue_s(self, call: Call | None = None) -> float:
-        """Return for how many seconds the model has been overdue, at least 0.
+        """Return for how many seconds the model has been overdue; 0 or less while it is not.
 
         Without a call it is overdue when all workers are: nothing gets done. With one, also when an inference for this
         call is, whatever the other workers do.
@@ -231,7 +231,7 @@ class Schedule:
             overdue = latest if len(everything) >= self._workers else 0.0
             if call is not None:
                 overdue = max([overdue, *(each.overdue_s(now) for each in everything if each.serves(call))])
-            return max(0.0, overdue)
+            return overdue
 
     def wait_until_idle(self, timeout_s: float) -> bool:
         """Wait until nothing runs any more; return whether that happened in time."""
