@@ -138,6 +138,14 @@ def test_the_next_process_goes_on_with_what_was_cut_off(process: Process, harnes
     assert_sound(again)
 
 
+def test_what_this_process_works_on_is_not_taken_up_as_left_behind(harness: Harness, store: Held) -> None:
+    begun = reindex(harness)
+    assert store.gate.is_reached.wait(30)
+    assert calls_of(harness).resume(at_start=False) == 0
+    store.gate.is_open.set()
+    assert response_of(ended(harness, begun.name), pb.IndexBuildResult).vector_count > 0
+
+
 def failing_catalog(monkeypatch: pytest.MonkeyPatch, failures: Iterator[GroundwireError]) -> threading.Event:
     """Let the catalog store no end of an operation while there are failures; return what is set by the first."""
     finish, has_failed = Operations.finish, threading.Event()

@@ -238,6 +238,16 @@ def test_what_follows_the_entries_of_a_reference_belongs_to_the_section_that_the
         (["dig()", "dig(by)"], "# `dig`\n\n`()`\n`(by)`"),
         (["async classmethod dens.Den.of(fox)"], "# async classmethod `dens.Den.of`\n\n`(fox)`"),
         (["Den *dig_den(int depth)"], "# `dig_den`\n\n`Den *dig_den(int depth)`"),
+        (["Den &amp;dig_den(int depth)"], "# `dig_den`\n\n`Den &dig_den(int depth)`"),
+        (["@dens.shared(by)"], "# `@dens.shared`\n\n`(by)`"),
+        (["dig (by)"], "# `dig`\n\n`(by)`"),
+        (["dens.MOST: int"], "# `dens.MOST`\n\n`: int`"),
+        (["dens.Den[T]"], "# `dens.Den`\n\n`[T]`"),
+        (["$den.dig(by)"], "# `$den.dig`\n\n`(by)`"),
+        (["exception dens.Lost"], "# exception `dens.Lost`"),
+        (["dens::Den::dig(by)"], "# `dens::Den::dig`\n\n`(by)`"),
+        (["dens.A = 1", "dens.B", "dens.C = 3"], "# `dens.A, dens.B, dens.C`\n\n`= 1`\n`= 3`"),
+        (["dig(by)", "3 dens"], "# dig(by), 3 dens"),
         (["3 dens", "4 dens"], "# 3 dens, 4 dens"),
     ],
 )
@@ -291,9 +301,23 @@ def test_signatures_of_rustdoc_come_without_what_stands_beside_them() -> None:
     )
 
 
+@pytest.mark.parametrize("kind", ["function", "method", "class", "attribute", "data", "exception", "option"])
+def test_lists_of_what_a_module_has_are_known_by_their_class_and_the_ids_of_their_terms(kind: str) -> None:
+    entry = f'<dl class="{kind}"><dt{{}}>dens.Den</dt><dd>As foxes do.</dd></dl>'
+    assert text_of(entry.format(' id="dens.Den"')) == "# `dens.Den`\n\nAs foxes do."
+    assert text_of(entry.format("")) == "dens.Den: As foxes do."
+
+
+def test_an_entry_below_the_lowest_heading_is_beside_it() -> None:
+    entry = '<dl class="py function"><dt class="sig">dig(by)</dt><dd>Digs.</dd></dl>'
+    assert text_of(f"<h6>Dens</h6>{entry}") == "###### Dens\n\n###### `dig`\n\n`(by)`\n\nDigs."
+
+
 def test_a_signature_without_text_or_in_a_list_begins_no_section() -> None:
     entry = '<dl class="py function"><dt class="sig" id="dig">dig(by)</dt><dd>{}</dd></dl>'
     assert text_of(f"<h1>Dens</h1>{entry.format(' ')}<p>Foxes dig.") == "# Dens\n\ndig(by)\n\nFoxes dig."
+    terms = "<dl><dt>Den<dd>Where foxes sleep.</dl>"
+    assert text_of(f"{entry.format(' ')}{terms}") == "dig(by)\n\nDen: Where foxes sleep."
     assert text_of(f"<ul><li>{entry.format('Makes it deeper.')}</ul>") == "- dig(by): Makes it deeper."
     glossary = '<dl class="glossary"><dt id="term-den">Den</dt><dd>Where foxes sleep.</dd></dl>'
     assert text_of(glossary) == "Den: Where foxes sleep."
