@@ -19,6 +19,7 @@ from groundwire.kernel.errors import (
     DocumentNotFoundError,
     ExhaustedError,
     InvalidRequestError,
+    PreconditionError,
     StoreUnavailableError,
 )
 from groundwire.rpc import request_context
@@ -35,7 +36,7 @@ class Unwritten(answer_grpc.AnswerServiceServicer):
 
 
 class FakeIngest(pb_grpc.IngestServiceServicer, library_grpc.LibraryServiceServicer):
-    """One method of each shape. Collections: missing, invalid, down, full, lost, bug, abort, slow, who, late or any."""
+    """One method of each shape. The collections that it treats otherwise are those of `behave`."""
 
     def __init__(self) -> None:
         self.seen: list[request_context.RequestContext] = []
@@ -57,6 +58,10 @@ class FakeIngest(pb_grpc.IngestServiceServicer, library_grpc.LibraryServiceServi
             raise error
         if collection == "full":
             raise ExhaustedError("no space is left on the disk of '/srv/my data/it.db'", what="disk")
+        if collection == "crowded":
+            raise ExhaustedError("no space is left for vectors", what="disk")
+        if collection == "locked":
+            raise PreconditionError("another process has locked /srv/data/it.lock")
         if collection == "lost":
             raise DataLossError("a chunk contradicts its checksum", what="chunk")
         if collection == "bug":

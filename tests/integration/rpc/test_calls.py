@@ -24,6 +24,7 @@ from groundwire.kernel.errors import (
     NotAvailableError,
     OverloadedError,
     PreconditionError,
+    StartError,
     StoreUnavailableError,
 )
 from groundwire.rpc.error_status import from_rpc_error
@@ -101,16 +102,41 @@ async def test_a_defect_shows_an_id_and_nothing_else(stub: Any, shape: str) -> N
     assert isinstance(logged["exc_info"], ValueError)
 
 
+@pytest.mark.parametrize(
+    ("raised", "told"),
+    [
+        (ExceptionGroup("of tasks", [DocumentNotFoundError("doc_1")]), DocumentNotFoundError),
+        (ExceptionGroup("", [ExceptionGroup("of tasks", [DocumentNotFoundError("doc_1")])]), DocumentNotFoundError),
+        (ExceptionGroup("of tasks", [DocumentNotFoundError("doc_1"), DocumentNotFoundError("doc_2")]), InternalError),
+        (StartError("it does not start"), InternalError),
+    ],
+)
+async def test_the_error_of_a_call_is_that_of_the_only_task_that_failed(
+    raised: Exception, told: type[GroundwireError]
+) -> None:
+    servicer: Any = fake_ingest()
+
+    async def get(_request: Any, _context: Any) -> library_pb.GetDocumentResponse:
+        raise raised
+
+    servicer.GetDocument = get
+    async with connected(servicer) as (_, stub):
+        with pytest.raises(told):
+            await call(stub, "unary_unary", "fine")
+
+
 async def test_what_only_the_operator_can_mend_is_logged_with_its_place(stub: Any) -> None:
     with structlog.testing.capture_logs() as logs:
-        for collection in ("full", "lost", "down"):
+        for collection in ("full", "crowded", "lost", "locked", "down"):
             with pytest.raises(GroundwireError) as caught:
                 await call(stub, "unary_unary", collection)
             assert "/srv" not in caught.value.message
 
     assert [line["error"] for line in logs if line["event"] == "call failed"] == [
         "no space is left on the disk of '/srv/my data/it.db'",
+        "no space is left for vectors",
         "a chunk contradicts its checksum",
+        "another process has locked /srv/data/it.lock",
     ]
 
 

@@ -6,11 +6,12 @@ import subprocess
 import sys
 import threading
 
+import click
 import pytest
 
-from groundwire.cli.connection import advice_on
+from groundwire.cli.connection import advice_on, connect
 from groundwire.client.transport import addresses
-from groundwire.kernel.errors import InvalidRequestError
+from groundwire.kernel.errors import InvalidRequestError, UnavailableError
 
 REFUSED = "connections to all backends failing; last error: UNKNOWN: ipv6:%5B::1%5D:5: Connection refused"
 HUNG_UP = "connections to all backends failing; last error: UNAVAILABLE: ipv4:127.0.0.1:5: Socket closed"
@@ -42,6 +43,14 @@ def test_a_certificate_for_another_name_is_told_in_plain_words() -> None:
     message = "Custom verification check failed with error: UNAUTHENTICATED: Hostname Verification Check failed."
     told = advice_on(f"connections to all backends failing; last error: UNKNOWN: {message}")
     assert told == " over TLS: its certificate is for another name than that of the address"
+
+
+def test_what_is_known_of_the_call_is_told_with_the_advice() -> None:
+    with click.Context(click.Command("reindex")) as context:
+        context.meta["groundwire.address"] = "127.0.0.1:1"
+        with pytest.raises(UnavailableError, match=r"^no server answers at 127\.0\.0\.1:1") as raised, connect():
+            raise UnavailableError("gone", operation="operations/1")
+    assert raised.value.metadata == {"operation": "operations/1"}
 
 
 def test_where_nothing_listens_a_server_has_to_be_started() -> None:

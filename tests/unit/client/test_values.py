@@ -1,7 +1,7 @@
 """Plain Python values become the messages of the contract, and come back."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, cast
@@ -154,6 +154,7 @@ async def test_what_is_no_text_is_named() -> None:
         (lambda docs: list(docs.converse(None)), "questions must be a list of texts, not None"),
         (lambda docs: docs.wait(5), "operation must be an IngestOperation or its name, not 5"),
         (lambda docs: docs.cancel(None), "operation must be an IngestOperation or its name, not None"),
+        (lambda docs: docs.wait(docs), "operation must be an IngestOperation or its name, not .*Collection.*"),
     ],
 )
 def test_what_an_argument_cannot_be_is_named(call: Callable[[Any], object], told: str) -> None:
@@ -209,7 +210,9 @@ def test_what_a_client_cannot_be_made_of_is_named(make: Callable[[Any], object],
 def test_a_field_that_a_request_does_not_have_is_answered_with_those_that_it_has() -> None:
     with GroundwireClient("127.0.0.1:1", timeout_s=1) as client:
         get_chunk: Any = client.get_chunk
-        with pytest.raises(InvalidRequestError, match=r"^chunk: is not a field of the request; these are collection, "):
+        with pytest.raises(
+            InvalidRequestError, match=r"^chunk: is not a field of the request; these are collection, reference, "
+        ):
             get_chunk(collection="handbook", chunk="c-1")
 
 
@@ -227,6 +230,25 @@ def test_numbers_of_other_libraries_are_numbers() -> None:
         docs: Any = client.collection("handbook")
         with pytest.raises(UnavailableError):
             docs.search("tides", k=np.int64(3), min_relevance=np.float32(0.5))
+
+
+@pytest.mark.parametrize("k", [-(2**31), 2**31 - 1, None])
+def test_what_a_message_can_hold_is_sent_to_the_server(k: int | None) -> None:
+    with GroundwireClient("127.0.0.1:1", timeout_s=1) as client:
+        docs = client.collection("handbook")
+        with pytest.raises(UnavailableError):
+            docs.search("tides", k=k)
+        with pytest.raises(UnavailableError):
+            docs.retrieve_context("moon", entity=None, sections=None)
+
+
+async def test_questions_may_come_one_after_the_other() -> None:
+    async def questions() -> AsyncIterator[str]:
+        yield "Why?"
+
+    async with AsyncGroundwireClient("127.0.0.1:1", timeout_s=1) as client:
+        with pytest.raises(UnavailableError):
+            await anext(client.collection("handbook").converse(questions()))
 
 
 async def test_half_a_character_is_refused_by_the_name_of_its_text() -> None:

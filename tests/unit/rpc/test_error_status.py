@@ -192,6 +192,7 @@ def test_reasons_are_unique() -> None:
     [
         ("the engine failed: /srv/data/vectors/ab12/wal: No space left", "the engine failed: … No space left"),
         ("cannot open '/srv/data/catalog.db'", "cannot open '…'"),
+        ("cannot open '/srv/data/it.db\nso it isn't there", "cannot open '…\nso it isn't there"),
         ("no space is left on the disk of '/srv/my data/it.db'", "no space is left on the disk of '…'"),
         ('no space is left on the disk of "/ada\'s data/it.db"', 'no space is left on the disk of "…"'),
         ("http://qdrant:6333/collections does not answer", "http://qdrant:6333/collections does not answer"),
