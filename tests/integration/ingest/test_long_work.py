@@ -18,6 +18,7 @@ from groundwire.api.ingest.v1 import ingest_service_pb2 as ingest_pb
 from groundwire.api.ingest.v1 import maintenance_service_pb2 as pb
 from groundwire.catalog.operations import Operations
 from groundwire.client.long_running import metadata_of, response_of
+from groundwire.ingest.index_builds import IndexBuilder
 from groundwire.ingest.servicer.operations import MAX_FINDINGS, OperationRunner
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import (
@@ -136,6 +137,42 @@ def test_the_next_process_goes_on_with_what_was_cut_off(process: Process, harnes
     result = response_of(ended(again, begun.name), pb.IndexBuildResult)
     assert result.vector_count == len(again.points("tides")) > 0
     assert_sound(again)
+
+
+def test_what_is_done_when_a_process_stops_is_not_done_again(
+    harness: Harness, store: Held, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reindexed, is_done, may_return = IndexBuilder.reindex, threading.Event(), threading.Event()
+
+    def held_at_its_end(*arguments: Any) -> Any:
+        built = reindexed(*arguments)
+        is_done.set()
+        assert may_return.wait(30)
+        return built
+
+    monkeypatch.setattr(IndexBuilder, "reindex", held_at_its_end)
+    store.gate.is_open.set()
+    begun = reindex(harness)
+    assert is_done.wait(30)
+    closing = threading.Thread(target=calls_of(harness).close)
+    closing.start()
+    while not calls_of(harness)._pool._shutdown:  # before that it is told to stop
+        time.sleep(0.01)
+    may_return.set()
+    closing.join(30)
+    assert response_of(calls_of(harness).get(begun.name), pb.IndexBuildResult).vector_count > 0
+
+
+def test_what_is_begun_while_a_process_stops_is_left_to_the_next_one(
+    process: Process, harness: Harness, store: Held
+) -> None:
+    store.gate.is_open.set()
+    calls_of(harness).close()
+    begun = reindex(harness)
+    assert not calls_of(harness).get(begun.name).done
+    again = process(vectors=store)
+    calls_of(again).resume()
+    assert response_of(ended(again, begun.name), pb.IndexBuildResult).vector_count > 0
 
 
 def test_what_this_process_works_on_is_not_taken_up_as_left_behind(harness: Harness, store: Held) -> None:

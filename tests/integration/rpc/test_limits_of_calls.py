@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import grpc
@@ -22,7 +22,7 @@ from groundwire.kernel.errors import (
     ResponseTooLargeError,
     StreamIdleError,
 )
-from groundwire.rpc.calls import MAX_RESPONSE_BYTES, as_groundwire_error
+from groundwire.rpc.calls import MAX_RESPONSE_BYTES, Call, as_groundwire_error
 from groundwire.rpc.error_status import from_rpc_error
 from groundwire.rpc.methods import CALL_LIMITS, METHODS, DeadlineTable, Work
 from tests.integration.rpc.fake_ingest import FakeIngest, connected, fake_ingest, serving
@@ -257,6 +257,50 @@ async def test_a_call_may_take_longer_than_its_first_message() -> None:
         await asyncio.sleep(1.0)
         servicer.release.set()
         await asyncio.gather(*running)
+
+
+async def test_a_call_that_took_longer_than_its_first_message_still_has_its_limit() -> None:
+    servicer = fake_ingest()
+    async with connected(servicer, first_message_s=0.2, deadlines=DeadlineTable(0.6)) as (_, stub):
+        slow = stub.GetDocument(library_pb.GetDocumentRequest(collection="slow"), timeout=60)
+        assert isinstance(await ending(slow), DeadlineError)
+        await asyncio.wait_for(servicer.cancelled.wait(), 10)
+
+
+async def _work(*ends: Callable[[Call], object]) -> list[bool]:
+    """Return for each of these, done by a call to itself, whether the call knows that only its limit ended it."""
+    told, call = [], Call("/a/Method", Work.READ, None, None, 1.0)
+    for end in ends:
+        end(call)
+        try:
+            await asyncio.sleep(0.1)
+        except asyncio.CancelledError:
+            told.append(call.was_ended_by_limit())
+    return told
+
+
+async def test_a_call_knows_whether_only_its_limit_ended_it() -> None:
+    def twice(call: Call) -> None:
+        call.end()
+        call.end()
+
+    def by_its_client_too(call: Call) -> None:
+        call.end()
+        running = asyncio.current_task()
+        assert running is not None
+        running.cancel()
+
+    # One limit after the other may end it: that of its work, and that for the client to take the response.
+    assert await asyncio.create_task(_work(twice, Call.end)) == [True, True]
+    assert await asyncio.create_task(_work(by_its_client_too)) == [False]
+
+
+async def test_a_call_that_is_over_has_no_limit() -> None:
+    def leave(call: Call) -> None:
+        call.limit(0.05)
+        call.leave(None)
+
+    assert await asyncio.create_task(_work(leave)) == []
 
 
 async def test_the_limit_of_the_server_caps_the_deadline_of_the_client() -> None:

@@ -200,13 +200,11 @@ def test_documents_get_a_turn_after_each_run_of_queries(
     documents = threads.submit(embedder.embed_documents, ["w1 " * 300] * 3, Budget())
     queries = threads.submit(embedder.embed_queries, ["w2 " * 300] * 40, Budget())
     eventually(lambda: queued_texts(embedder) == 3 and queued_queries(embedder) == 40)
-    assert embedder.waiting == (1, 1)
     engine.gate.set()
     for future in (held, queries, documents):
         future.result(10)
     run = [2] * MAX_QUERY_RUN
     assert [batch[0][1] for batch in engine.batches] == [0, *run, 1, *run, 1, *run[: 40 - 2 * MAX_QUERY_RUN], 1]
-    assert embedder.waiting == (0, 0)
     embedder.close()
 
 
@@ -230,6 +228,7 @@ def test_small_documents_of_several_callers_share_a_batch(
     held = hold(engine, embedder, threads)
     futures = [threads.submit(embedder.embed_documents, [f"w{number} w{number}"], Budget()) for number in range(1, 9)]
     eventually(lambda: queued_texts(embedder) == 8)
+    assert embedder.waiting == (0, 8)
     long = threads.submit(embedder.embed_documents, ["w9 w9 w9 w9 w9 w9"], Budget())
     eventually(lambda: queued_texts(embedder) == 9)
     engine.gate.set()
@@ -252,6 +251,17 @@ def test_batches_of_documents_grow_while_nobody_asks(
     asked = {len(batch) for batch in engine.batches if len(batch) > 1}
     assert max(quiet) == 60  # of 10 tokens each: 0.12 s
     assert max(asked) == 15  # 0.03 s
+
+
+def test_a_batch_that_was_faster_makes_the_next_ones_a_little_larger(
+    engine: WordEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embedder = BatchingEmbedder(engine, word_model(max_tokens=200))
+    embedder._schedule.record(20_000, 2.0)  # twice the speed that is assumed, of which a fifth counts
+    monkeypatch.setattr(embedder._schedule, "record", lambda *_: None)
+    embedder.embed_documents(["w1 " * 98] * 20, Budget())
+    assert [len(batch) for batch in engine.batches] == [7, 7, 6]  # of 100 tokens each: 0.12 s at 6,000 tokens/s
+    embedder.close()
 
 
 def test_a_slow_machine_still_runs_short_documents_together_while_nobody_asks(

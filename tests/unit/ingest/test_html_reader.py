@@ -208,7 +208,7 @@ def test_each_entry_of_a_reference_is_a_section_below_its_name() -> None:
 
 def test_what_follows_the_entries_of_a_reference_belongs_to_the_section_that_they_stand_in() -> None:
     entry = '<dl class="py function"><dt class="sig" id="dig">dig(by)</dt><dd>Digs.{}</dd></dl>'
-    nested = entry.format(f"{entry.format('')}<p>Well.") + "<p>All dig."
+    nested = entry.format(f"{entry.format('')}<p>Well.") + "<p>All dig.<p>All sleep."
     text = read_html(f"<h1>Dens</h1>{nested}{entry.format('')}<h2>Setts</h2>Of badgers.".encode(), "content")
     sections = [
         (section.path[-1].text, " ".join(text.text[section.body_start : section.end].split()))
@@ -219,7 +219,7 @@ def test_what_follows_the_entries_of_a_reference_belongs_to_the_section_that_the
         ("dig", "`(by)` Digs."),
         ("dig", "`(by)` Digs."),
         ("dig", "Well."),
-        ("Dens", "All dig."),
+        ("Dens", "All dig. All sleep."),
         ("dig", "`(by)` Digs."),
         ("Setts", "Of badgers."),
     ]
