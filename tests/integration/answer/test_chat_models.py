@@ -113,6 +113,12 @@ def _in_lines(event: bytes) -> list[bytes]:
         pytest.param(lambda event: [event.replace(b"\n", b"\r")], id="CR"),
         pytest.param(lambda event: [bytes([each]) for each in event.replace(b"\n", b"\r\n")], id="CRLF in bytes"),
         pytest.param(_in_lines, id="in lines"),
+        *(
+            pytest.param(
+                lambda event, field=field: [] if event.startswith(b":") else [field + b"\n" + event], id=field.decode()
+            )
+            for field in (b"event: message", b"id: 1", b"retry: 10")
+        ),
         pytest.param(
             lambda event: [bytes([each]) for each in _in_lines(event)[0].replace(b"\n", b"\r\n")], id="all of it"
         ),

@@ -160,6 +160,7 @@ def test_a_part_of_a_name_is_not_the_thing(heading: str, name: str) -> None:
     ("question", "heading", "headed"),
     [
         ("How does wake_before_owls work?", "`wake_before_owls`", 1.0),
+        ("How does wake_before_owls work?", "`foxes.wake_before_owls`", 1.0),
         ("How does wake_after_owls work?", "`wake_before_owls`", 0.0),
         # Neither who asks for no name of code, nor a heading that has none, means another one.
         ("How are owls woken?", "`wake_before_owls`", 1.0),
@@ -240,16 +241,16 @@ def test_what_other_code_says_defines_nothing_unless_it_is_another_sentence() ->
 
 
 @pytest.mark.parametrize(
-    ("question", "heading"),
+    ("question", "items"),
     [
-        ("What is an owl?", "`owl_value`"),
-        ("What is owl_value?", "`owl_value`"),  # the items are what there is of it, not what it is
+        ("What is an owl?", "- A fox that is there by day.\n- A badger that is there by night."),
+        # The items are what there is of it, not what it is.
+        ("What is owl_value?", "- The greatest number that there may be\n- foxes of any age by day"),
     ],
 )
-def test_a_list_below_a_name_of_code_does_not_say_what_that_is(question: str, heading: str) -> None:
-    items = "- The greatest number that there may be\n- foxes of any age by day"
-    first, *others = make_scored(question, f"### {heading}\n\n{items}")
-    assert {each.definition for each in (first, *others)} == {0.0}
+def test_a_list_below_a_name_of_code_does_not_say_what_that_is(question: str, items: str) -> None:
+    found = make_scored(question, f"### `owl_value`\n\n{items}")
+    assert {each.definition for each in found} == {0.0}
 
 
 def test_a_word_that_is_part_of_a_name_of_code_is_not_defined_by_it() -> None:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import click
 import pytest
 from google.longrunning import operations_pb2
 
@@ -72,6 +73,15 @@ def test_a_command_that_loses_its_server_leaves_it_alone_and_says_how_to_go_on(
     assert raised.value.metadata == {"operation": _NAME}
     said = capsys.readouterr().err
     assert said == f"a server that starts again goes on with it; see `groundwire operations get {_NAME}`\n"
+
+
+def test_in_json_the_error_alone_says_which_operation_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
+    with click.Context(click.Command("reindex")) as context:
+        context.meta["groundwire.as_json"] = True
+        with pytest.raises(UnavailableError) as raised:
+            Server(_operation(), UnavailableError("gone")).finish()
+    assert raised.value.metadata == {"operation": _NAME}
+    assert capsys.readouterr().err == ""
 
 
 def test_an_operation_that_failed_for_a_store_does_not_go_on(capsys: pytest.CaptureFixture[str]) -> None:

@@ -483,15 +483,18 @@ def test_a_model_that_hangs_is_noticed_and_refuses_at_once_until_it_answers(
     engine: WordEngine, embedder: BatchingEmbedder, threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(batching, "HUNG_AFTER_S", 0.3)
-    monkeypatch.setattr(batching, "_DOCUMENTS_WAIT_S", 0.6)
+    monkeypatch.setattr(batching, "_DOCUMENTS_WAIT_S", 3.0)
     monkeypatch.setattr(batching, "_LOOKS_EVERY_S", 0.05)
     assert embedder.is_responsive
     engine.gate.clear()
     running, waiting = (threads.submit(embedder.embed_query, "w1", Budget()) for _ in range(2))
     documents = threads.submit(embedder.embed_documents, ["w1"], Budget())
-    for future in (running, waiting, documents):
+    for future in (running, waiting):
         with pytest.raises(UnavailableError, match="has not answered for"):
             future.result(10)
+    assert not documents.done(), "an ingest has more patience"
+    with pytest.raises(UnavailableError, match="has not answered for"):
+        documents.result(10)
     assert not embedder.is_responsive
     monkeypatch.setattr(batching, "_LOOKS_EVERY_S", 60.0)
     started = time.monotonic()
@@ -543,6 +546,27 @@ def test_one_hung_worker_fails_its_own_call_and_the_other_worker_serves_the_rest
     engine.gate.set()
     assert int(recent.result(10).argmax()) == 4
     free.set()
+    embedder.close()
+
+
+def test_all_callers_of_an_inference_that_hangs_are_told(
+    threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batching, "HUNG_AFTER_S", 1.0)
+    monkeypatch.setattr(batching, "_LOOKS_EVERY_S", 0.05)
+    engine = WordEngine(parallelism=2)
+    embedder = BatchingEmbedder(engine, word_model())
+    held = [hold(engine, embedder, threads) for _ in range(engine.parallelism)]
+    together = [threads.submit(embedder.embed_query, text, Budget()) for text in ("w1", "w2")]
+    eventually(lambda: queued_queries(embedder) == 2)
+    first, engine.gate = engine.gate, threading.Event()
+    first.set()
+    for future in held:
+        assert future.result(10).shape[0] == 1
+    for future in together:
+        with pytest.raises(UnavailableError, match="has not answered for"):
+            future.result(10)
+    engine.gate.set()
     embedder.close()
 
 
