@@ -224,6 +224,11 @@ def test_what_follows_the_entries_of_a_reference_belongs_to_the_section_that_the
         ("Setts", "Of badgers."),
     ]
     assert [section.path[0].text for section in sections_of(text.outline, 0, len(text.text))] == ["Dens"] * 7
+    # A heading inside of an entry changes nothing behind it.
+    inside = entry.format("<h4>Deeply</h4>Down.")
+    within = read_html(f"<h1>Dens</h1>{inside}<p>All dig.{entry.format('')}".encode(), "content")
+    levels = [(each.level, each.text) for each in within.outline.headings]
+    assert levels == [(1, "Dens"), (2, "dig"), (4, "Deeply"), (1, "Dens"), (2, "dig")]
     # Without a heading above it there is nothing to come back to.
     alone = read_html(f"{entry.format('')}<p>All dig.".encode(), "content")
     assert [each.text for each in alone.outline.headings] == ["dig"]

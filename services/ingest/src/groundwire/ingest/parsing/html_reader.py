@@ -235,8 +235,8 @@ class HtmlText:
         self._lists: list[int | None] = []
         # The lists that were open where each open section began.
         self._lists_around: list[list[int | None]] = []
-        # For each open `dd` whether it is an item of a list, and whether it is the section of a signature.
-        self._described: list[tuple[bool, bool]] = []
+        # For each open `dd` whether it is an item of a list and, if it is the section of a signature, the level around.
+        self._described: list[tuple[bool, int | None]] = []
         self._marker = ""
         self._pre = 0
         self._cell_depth = 0
@@ -365,9 +365,10 @@ class HtmlText:
             case "dl":
                 self._end_terms()
             case "dd":
-                is_item, is_entry = self._described.pop()
-                if is_entry:
-                    self.builder.end_section(self._level_of_entry())
+                is_item, level_around = self._described.pop()
+                if level_around is not None:
+                    self._level = level_around
+                    self.builder.end_section(self._level_below())
                 if is_item:
                     self._lists.pop()
                     self._marker = ""
@@ -396,12 +397,14 @@ class HtmlText:
         """Make what describes a term in several blocks an item, so that it shows where the last of them ends."""
         texts = (each.text_content for each in node.traverse(include_text=True) if each.tag == "-text")
         is_entry = bool(self._signatures) and any(text.strip() for text in texts)
+        level_around = self._level if is_entry else None
         if is_entry:
-            self._add_entry(self._level_of_entry(), self._signatures)
+            self._level = self._level_below()
+            self._add_entry(self._level, self._signatures)
             self._signatures.clear()
         blocks = [child.tag for child in node.iter() if child.tag in _ENDS_LINE]
         is_item = bool(self._terms) and len(blocks) > 1 and _HEADINGS.keys().isdisjoint(blocks)
-        self._described.append((is_item, is_entry))
+        self._described.append((is_item, level_around))
         if is_item:
             self._lists.append(None)
             self._marker = "- "
@@ -425,9 +428,8 @@ class HtmlText:
         )
         self.builder.add("\n".join(f"`{each}`" for each in taken if each))
 
-    def _level_of_entry(self) -> int:
-        """Return the level of the heading of an entry that stands below those that are open."""
-        return min(len(_HEADINGS), self._level + 1 + sum(is_entry for _, is_entry in self._described))
+    def _level_below(self) -> int:
+        return min(len(_HEADINGS), self._level + 1)
 
     def _end_verbatim(self) -> None:
         text = "".join(self._inline).strip("\n")

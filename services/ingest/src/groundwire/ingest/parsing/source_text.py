@@ -236,7 +236,7 @@ class TextBuilder:
 
     def end_section(self, level: int) -> None:
         """End the last section of a level: what follows, up to the next heading, belongs to the section above it."""
-        self._ended = min(level, self._ended or level)
+        self._ended = level
 
     def verbatim(self, text: str, *, marker: str = "") -> None:
         """Add a block whose lines belong together, such as code; one with a `marker` is an item of a list."""
