@@ -290,6 +290,11 @@ def test_members_in_the_lists_of_javadoc_have_sections(page: str, level: int) ->
     ]
 
 
+def test_a_member_without_a_signature_has_only_its_heading() -> None:
+    page = '<section class="detail"><h3>dig</h3><div class="member-signature"> </div><div>Digs.</div></section>'
+    assert text_of(page) == "### `dig`\n\nDigs."
+
+
 def test_a_list_goes_on_behind_a_section_inside_of_it() -> None:
     assert text_of("<ul><li>one<section><p>apart</p></section><li>two</ul>") == "- one\n\napart\n\n- two"
 

@@ -341,8 +341,8 @@ class HtmlText:
                     self.builder.heading(self._level, self._take_line())
         elif _is_code(node):
             self._pre -= 1
-            if _is_member(node):
-                self.builder.add(f"`{self._take_line()}`")
+            if _is_member(node) and (line := self._take_line()):
+                self.builder.add(f"`{line}`")
             else:
                 self._end_verbatim()
         elif tag == "dt":
