@@ -251,6 +251,7 @@ def test_what_stands_below_a_name_without_a_verb_says_what_it_is() -> None:
         ("# Strix\n\nCount the owls of next year by counting those of today\n\nThey hunt.", BELOW_ITS_NAME),
         ("Fast, silent and small keeper of all owls\n\n# Feeding\n\nOwls eat mice.", BELOW_ITS_NAME),
         ("# Strix\n\nThere is a silent keeper of all owls", 0.0),
+        ("# Strix\n\nLanguages of this page: those of all owls", 0.0),
         ("# Strix\n\n- silent keeper of all owls", 0.0),
         ("# Keepers\n\nFast, silent and small keeper of all owls", 0.0),
         ("# Owls\n\n## Strix\n\nFast, silent and small keeper of all owls", 0.0),
@@ -268,7 +269,9 @@ def test_the_first_words_of_a_front_page_say_what_it_is_about(content: str, defi
     assert first(passage).definition == definition
     # It has the words of the question where it speaks of what they name, so that nothing is to be added to it.
     assert first(passage).coverage == (1.0 if definition else RANKING.around)
-    assert first(replace(passage, source_uri="docs/strix.md", title="strix.md")).definition == 0.0
+    # So say those of a page that has the name of its subject.
+    assert first(replace(passage, source_uri="docs/strix.md", title="strix.md")).definition == definition
+    assert first(replace(passage, source_uri="docs/owls.md", title="owls.md")).definition == 0.0
 
 
 def test_a_manual_page_says_below_its_name_what_the_command_does_and_what_it_is_for() -> None:

@@ -5,6 +5,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import dropwhile, takewhile
+from pathlib import PurePosixPath
 from textwrap import dedent
 
 from groundwire.answer.evidence import Markup, Passage
@@ -422,11 +423,12 @@ class _Reader:
         if excerpt.opens and excerpt.kind is BlockKind.PROSE:
             self._opening = excerpt.start
         is_opening = excerpt.kind is BlockKind.PROSE and excerpt.start == self._opening
-        is_of_document = self.passage.is_front_page and self._heading in {
-            self.passage.chapter,
-            self.passage.document_name,
-        }
-        if is_opening and is_of_document and not _NO_TAGLINE.search(excerpt.text):
+        # A README, or `mpmath.rst` with the title "Mpmath".
+        file_name = PurePosixPath(self.passage.source_uri).stem
+        is_front = self.passage.is_front_page or words(self._heading) == words(file_name)
+        is_of_document = is_front and self._heading in {self.passage.chapter, self.passage.document_name}
+        is_tagline = _NO_TAGLINE.search(excerpt.text) is None and LABEL.match(excerpt.text) is None
+        if is_opening and is_of_document and is_tagline:
             return replace(excerpt, tagline_of=self._heading)
         # "This directory holds …" opens a section on `/srv`.
         is_part = self._heading != self._above and self._above_span != ()
