@@ -491,6 +491,12 @@ def test_looking_at_the_elements_takes_linear_time(bit: str) -> None:
     assert growth(lambda n: "<p>Tides.</p>" + bit * n, read, 10_000) < LINEAR
 
 
+@pytest.mark.parametrize("above", ["", "<h1>Dens</h1>"])
+@pytest.mark.parametrize("part", ["<h2>Den</h2>", '<dl><dt class="sig">dig(by)</dt><dd>Digs.</dd></dl>'])
+def test_text_below_many_headings_takes_linear_time(part: str, above: str) -> None:
+    assert growth(lambda n: above + f"{part}<p>Of foxes." * n, text_of, 2500) < LINEAR
+
+
 def test_a_table_of_one_long_row_takes_linear_time() -> None:
     def page(n: int) -> str:
         return f"<table><tr>{'<td>a' * n}{'<tr><td>a' * n}</table>"

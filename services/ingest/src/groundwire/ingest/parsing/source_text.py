@@ -214,9 +214,9 @@ class TextBuilder:
             return None
         separator = "" if not self._parts else "\n" if tight and self._after_tight else "\n\n"
         start = self._length + len(separator)
-        above = next((each for each in reversed(self._headings) if each.level < self._ended), None)
-        if above is not None:
-            self._headings.append(replace(above, start=start, end=start))
+        if self._ended > 1:  # else nothing is above
+            above = next((each for each in reversed(self._headings) if each.level < self._ended), None)
+            self._headings += [] if above is None else [replace(above, start=start, end=start)]
         self._ended = 0
         self._parts += separator, block
         self._length = start + len(block)
