@@ -423,12 +423,8 @@ class _Reader:
         if excerpt.opens and excerpt.kind is BlockKind.PROSE:
             self._opening = excerpt.start
         is_opening = excerpt.kind is BlockKind.PROSE and excerpt.start == self._opening
-        # A README, or `mpmath.rst` with the title "Mpmath".
-        file_name = PurePosixPath(self.passage.source_uri).stem
-        is_front = self.passage.is_front_page or words(self._heading) == words(file_name)
-        is_of_document = is_front and self._heading in {self.passage.chapter, self.passage.document_name}
-        is_tagline = _NO_TAGLINE.search(excerpt.text) is None and LABEL.match(excerpt.text) is None
-        if is_opening and is_of_document and is_tagline:
+        is_tagline = is_opening and _NO_TAGLINE.search(excerpt.text) is None and LABEL.match(excerpt.text) is None
+        if is_tagline and self._is_of_document():
             return replace(excerpt, tagline_of=self._heading)
         # "This directory holds …" opens a section on `/srv`.
         is_part = self._heading != self._above and self._above_span != ()
@@ -437,6 +433,12 @@ class _Reader:
         if not is_opening or not is_named or self._above in excerpt.text:
             return excerpt
         return replace(excerpt, text=f"{self._above}: {excerpt.text}", header=self._above_span)
+
+    def _is_of_document(self) -> bool:
+        """Tell whether the heading is that of a whole README, or of a page such as `mpmath.rst` named after it."""
+        file_name = PurePosixPath(self.passage.source_uri).stem
+        is_front = self.passage.is_front_page or words(self._heading) == words(file_name)
+        return is_front and self._heading in {self.passage.chapter, self.passage.document_name}
 
     def _source(self, item: Sentence) -> str:
         return self._content[item.start : item.end]
