@@ -521,13 +521,18 @@ def test_a_large_batch_of_a_slow_model_may_take_longer(
     assert documents.result(10).shape[0] == 50
 
 
-def test_one_hung_worker_fails_its_own_call_and_the_other_worker_serves_the_rest(
-    threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def two_impatient_workers(monkeypatch: pytest.MonkeyPatch) -> tuple[WordEngine, BatchingEmbedder]:
+    """Return an engine of two workers, each of which counts as hung after a second."""
     monkeypatch.setattr(batching, "HUNG_AFTER_S", 1.0)
     monkeypatch.setattr(batching, "_LOOKS_EVERY_S", 0.05)
     engine = WordEngine(parallelism=2)
-    embedder = BatchingEmbedder(engine, word_model())
+    return engine, BatchingEmbedder(engine, word_model())
+
+
+def test_one_hung_worker_fails_its_own_call_and_the_other_worker_serves_the_rest(
+    threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine, embedder = two_impatient_workers(monkeypatch)
     engine.gate.clear()
     stuck = threads.submit(embedder.embed_query, "w1", Budget())
     assert engine.entered.acquire(timeout=10)
@@ -552,10 +557,7 @@ def test_one_hung_worker_fails_its_own_call_and_the_other_worker_serves_the_rest
 def test_all_callers_of_an_inference_that_hangs_are_told(
     threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batching, "HUNG_AFTER_S", 1.0)
-    monkeypatch.setattr(batching, "_LOOKS_EVERY_S", 0.05)
-    engine = WordEngine(parallelism=2)
-    embedder = BatchingEmbedder(engine, word_model())
+    engine, embedder = two_impatient_workers(monkeypatch)
     held = [hold(engine, embedder, threads) for _ in range(engine.parallelism)]
     together = [threads.submit(embedder.embed_query, text, Budget()) for text in ("w1", "w2")]
     eventually(lambda: queued_queries(embedder) == 2)

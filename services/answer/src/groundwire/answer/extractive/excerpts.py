@@ -14,6 +14,7 @@ from groundwire.answer.extractive.excerpt import MAX_CHARS, MIN_WORDS, Excerpt, 
 from groundwire.answer.extractive.plain_layout import RULE
 from groundwire.answer.extractive.reading import ASKED, FIELD, MIN_FIELDS, NUMBER_WORDS, is_title, read_items
 from groundwire.answer.extractive.records import record_excerpts
+from groundwire.answer.extractive.runs import in_chunks, one_text_of, quoted_of, runs_of
 from groundwire.answer.extractive.weights import LABEL_WORDS
 from groundwire.answer.plain_text import TABLE_RULE, emphasis_marks, ends_sentence, plain_text, row_cells, row_text
 from groundwire.answer.summaries import without_hearsay
@@ -37,8 +38,6 @@ _HEADING_NUMBER = re.compile(
 )
 # "6.2.2. Installing", but not "3.10 New features" of a version.
 _SECTION_NUMBER = re.compile(r"\d++(?:\.\d++)*+\.\s++(?=[^\W\d])")
-_LONGEST_BREAK = 4
-"""White space between two chunks that follow one another, in code points."""
 # Of headings only these are quoted: a version with its date.
 _RELEASE = re.compile(r"(?<![\w.])v?\d++(?:\.\d++)++\w{0,8}\b[^\n]{0,40}?\b(?:19|20)\d\d\b")
 _LINK = re.compile(r"\[[^\[\]]*+\]\([^()]*+\)")
@@ -153,7 +152,7 @@ def find_excerpts(passages: Sequence[Passage]) -> list[Excerpt]:
     border of a chunk, and sentences that only point at what stands elsewhere. A lead-in that ends with a colon comes
     with what it introduces or not at all.
     """
-    runs = [(run, _joined(run)) for run in _runs(passages)]
+    runs = [(run, one_text_of(run)) for run in runs_of(passages)]
     readers = [None if passage.markup is Markup.RECORDS else _Reader(run, passage) for run, passage in runs]
     headers = [header for reader in readers if reader is not None for header in reader.table_headers()]
     excerpts: dict[tuple[str, int, int, int], Excerpt] = {}
@@ -161,69 +160,13 @@ def find_excerpts(passages: Sequence[Passage]) -> list[Excerpt]:
     for (run, passage), reader in zip(runs, readers, strict=True):
         text = (passage, 0, len(passage.content))
         for found in record_excerpts(*text) if reader is None else reader.excerpts(headers):
-            excerpt = replace(_in_chunks(found, run), place=place)
+            excerpt = replace(in_chunks(found, run), place=place)
             span = excerpt.passage.span
             key = excerpt.passage.document_id, excerpt.passage.generation
             excerpts.setdefault((*key, span.start + excerpt.start, span.start + excerpt.end), excerpt)
             place += 1
         place += 1  # what stands elsewhere is not read on from this
     return list(excerpts.values())
-
-
-def _runs(passages: Sequence[Passage]) -> list[list[Passage]]:
-    """Return the passages in runs of chunks that follow one another in their document; best ranked runs first."""
-    runs: list[list[Passage]] = []
-    for passage in sorted(passages, key=lambda each: (each.document_id, each.generation, each.span.start)):
-        before = runs[-1][-1] if runs else None
-        if (
-            before is not None
-            and (passage.document_id, passage.generation) == (before.document_id, before.generation)
-            and 0 <= passage.span.start - before.span.end <= _LONGEST_BREAK
-        ):
-            runs[-1].append(passage)
-        else:
-            runs.append([passage])
-    ranks = {each.chunk_id: place for place, each in enumerate(passages)}
-    return sorted(runs, key=lambda run: min(ranks[each.chunk_id] for each in run))
-
-
-def _joined(run: Sequence[Passage]) -> Passage:
-    """Return the first passage of a run with the text of all of them."""
-    content = ""
-    for passage in run:
-        gap = passage.span.start - run[0].span.start - len(content)
-        # White space between chunks is a break of lines or of blocks, unless a sentence goes on behind it.
-        is_headed = passage.section_heading and passage.content.startswith(passage.section_heading)
-        goes_on = gap > 1 and not ends_sentence(content) and passage.content[0].islower() and not is_headed
-        content += ("\n" + " " * (gap - 1) if goes_on else "\n" * gap) + passage.content
-    return replace(run[0], content=content)
-
-
-def _in_chunks(found: Excerpt, run: Sequence[Passage]) -> Excerpt:
-    """Return an excerpt of the text of a run with its places in the chunks that the run consists of."""
-    (passage, start, _), *rest = _quoted(run, found.start, found.end)
-    return replace(
-        found,
-        passage=passage,
-        start=start,
-        end=start + found.end - found.start,
-        header=tuple(
-            part for each in found.header for part in (_quoted(run, *each[1:]) if each[0] is found.passage else [each])
-        ),
-        rest=tuple(rest),
-    )
-
-
-def _quoted(run: Sequence[Passage], start: int, end: int) -> list[Quoted]:
-    """Return the ranges of the chunks of a run that a range of its text consists of."""
-    origin = run[0].span.start
-    parts = []
-    for passage in run:
-        offset = passage.span.start - origin
-        first, last = max(start - offset, 0), min(end - offset, len(passage.content))
-        if first < last and passage.content[first:last].strip():
-            parts.append((passage, first, last))
-    return parts
 
 
 def _is_label(text: str) -> bool:
@@ -297,7 +240,7 @@ class _Reader:
         for item in self.items:
             if item.kind is BlockKind.TABLE and (header := self._header(self._table_lines(item))):
                 names = row_cells(self._content[slice(*header)], self.passage.markup)
-                yield _TableHeader(tuple(_quoted(self._run, *header)), names)
+                yield _TableHeader(tuple(quoted_of(self._run, *header)), names)
 
     def excerpts(self, headers: Sequence[_TableHeader]) -> Iterator[Excerpt]:
         """Yield what the run offers, from top to bottom; `headers` are those of the tables of all runs."""
