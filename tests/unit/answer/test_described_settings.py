@@ -2,7 +2,7 @@
 
 import pytest
 
-from groundwire.answer.evidence import Markup
+from groundwire.answer.evidence import Markup, section_at
 from groundwire.answer.extractive.cues import BELOW_ITS_NAME, INTRODUCED_AS_TERM
 from groundwire.answer.extractive.excerpts import find_excerpts
 from groundwire.answer.extractive.scoring import Scored, answers_as_field
@@ -285,3 +285,10 @@ def test_what_stands_below_a_record_is_about_what_the_record_is_about() -> None:
     # One record alone may be the head of a document, which is about what its heading names.
     (alone,) = (each for each in excerpts_of(f"## Commands\n\n{owls}") if "woken" in each.text)
     assert alone.about == "Commands"
+
+
+@pytest.mark.parametrize("markup", [Markup.BLOCKS, Markup.MARKDOWN])
+def test_a_citation_names_the_entry_of_a_reference_without_marks(markup: Markup) -> None:
+    content = "### class `owls.Owl`\n\nSleeps by day."
+    passage = make_passage(content, markup=markup)
+    assert section_at(passage, content.index("Sleeps")) == (passage.section, "class owls.Owl")

@@ -178,6 +178,10 @@ _SECTION_LEVEL = 2
 _CHAPTER_LEVEL = 1
 
 
+# The only mark in what was extracted from HTML: "class `owls.Owl`" names a class.
+_NAME_OF_CODE = re.compile(r"`([^`]+)`\Z")
+
+
 def section_at(passage: Passage, position: int) -> tuple[str, str]:
     """Return (section, section heading) of the code point at `position` of the passage's content.
 
@@ -201,7 +205,7 @@ def section_at(passage: Passage, position: int) -> tuple[str, str]:
             level = len(heading) - len(heading.lstrip("#"))
             if level:
                 text = heading[level:].strip()
-                text = heading_text(text.rstrip("#")) if is_markdown else text
+                text = heading_text(text.rstrip("#")) if is_markdown else _NAME_OF_CODE.sub(r"\1", text)
             else:  # underlined with `===` (level 1) or `---` (level 2)
                 *lines, underline = heading.splitlines()
                 level = _CHAPTER_LEVEL if underline.strip().startswith("=") else _SECTION_LEVEL
