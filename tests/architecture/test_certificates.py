@@ -21,7 +21,7 @@ def _open_chat(scheme: str) -> None:
 
 
 def _open_extractor(scheme: str) -> None:
-    EndpointExtractor(f"{scheme}://{NOBODY}/v1", "tiny", None, 1)._client.close()
+    EndpointExtractor(f"{scheme}://{NOBODY}/v1", "tiny", None, 1)
 
 
 def _open_embedder(scheme: str) -> None:

@@ -69,6 +69,12 @@ class ChatEndpoint:
                     handler.wfile.write(bytes([byte]))
                     handler.wfile.flush()
                     time.sleep(0.1)
+            case "drip-headers":
+                handler.wfile.write(b"HTTP/1.1 200 OK\r\n")
+                for _ in range(600):
+                    handler.wfile.write(b"x-wait: 1\r\n")
+                    handler.wfile.flush()
+                    time.sleep(0.1)
             case "flood":
                 handler.send_response(200)
                 handler.end_headers()

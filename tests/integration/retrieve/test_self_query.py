@@ -219,13 +219,13 @@ BROKEN = {
 
 
 @pytest.mark.requirement("S1-40")
-@pytest.mark.parametrize("kind", [*BROKEN, "500", "404", "302", "hang", "drip", "flood", "cut"])
+@pytest.mark.parametrize("kind", [*BROKEN, "500", "404", "302", "hang", "drip", "drip-headers", "flood", "cut"])
 async def test_when_the_model_fails_the_search_runs_unfiltered_and_says_so(
     modelled: Library, endpoint: ChatEndpoint, kind: str
 ) -> None:
     endpoint.content = BROKEN.get(kind, "{}")
     endpoint.behaviour = "reply" if kind in BROKEN else kind
-    if kind in {"hang", "drip"}:
+    if kind in {"hang", "drip", "drip-headers"}:
         object.__setattr__(modelled.service.extractor, "_timeout_s", 0.5)
     async with serving(modelled) as stub:
         started = time.perf_counter()

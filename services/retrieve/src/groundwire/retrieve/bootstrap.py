@@ -60,7 +60,6 @@ class RetrieveService:
     def close(self) -> None:
         """Write the rest of the query log, and stop the threads."""
         self.recorder.close()
-        self.extractor.close()
         self.search.spare_threads.close()
 
 

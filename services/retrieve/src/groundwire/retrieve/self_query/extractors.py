@@ -1,11 +1,12 @@
 """Who derives filters: the built-in rules, or a model behind an endpoint that speaks the chat protocol of OpenAI."""
 
+import asyncio
 import json
 import math
 import re
-import time
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import structlog
@@ -142,14 +143,17 @@ class EndpointExtractor:
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self._model = model
         self._timeout_s = timeout_s
-        # Questions go to the endpoint that is configured and to no other, so redirects are failures.
         base = httpx.URL(url.rstrip("/") + "/")
-        # Reading the certificates takes as long as a short reply, and a plain connection needs none.
-        encrypted = base.scheme == "https"
-        self._client = httpx.Client(base_url=base, headers=headers, follow_redirects=False, verify=encrypted)
+        # Read once, which takes as long as a short reply, and not at all for a plain connection.
+        certificates = httpx.create_ssl_context(verify=base.scheme == "https")
+        # Questions go to the endpoint that is configured and to no other, so redirects are failures.
+        self._client = partial(
+            httpx.AsyncClient, base_url=base, headers=headers, follow_redirects=False, verify=certificates, timeout=None
+        )
         self._failures = (
             httpx.HTTPError,
             httpx.InvalidURL,
+            TimeoutError,
             ValueError,
             KeyError,
             IndexError,
@@ -169,18 +173,8 @@ class EndpointExtractor:
         # Half of what is left: the search that follows needs time as well.
         limit_s = min(self._timeout_s, _MAX_TIMEOUT_S if left_s is None else left_s / 2)
         try:
-            ends_at = time.monotonic() + limit_s
-            body = bytearray()
-            with self._client.stream(
-                "POST", "chat/completions", json=self._body(question), timeout=limit_s
-            ) as response:
-                response.raise_for_status()
-                for part in response.iter_bytes():
-                    body += part
-                    budget.check()
-                    if len(body) > _MAX_REPLY_BYTES or time.monotonic() > ends_at:
-                        raise ValueError("the reply is too long or too slow")
-            content = json.loads(body)["choices"][0]["message"]["content"]
+            reply = asyncio.run(self._reply(question, limit_s, budget))
+            content = json.loads(reply)["choices"][0]["message"]["content"]
             if not isinstance(content, str):
                 raise TypeError("the reply has no text")
             text = content.strip()
@@ -192,8 +186,21 @@ class EndpointExtractor:
             _log.warning("no filter from the endpoint", extractor=self.name, error=type(error).__name__)
             return None
 
-    def close(self) -> None:
-        self._client.close()
+    async def _reply(self, question: Question, limit_s: float, budget: Budget) -> bytes:
+        """Return the body of the reply. The limit is that of the whole: one for each read never ends a slow drip."""
+        body = bytearray()
+        async with (
+            asyncio.timeout(limit_s),
+            self._client() as client,
+            client.stream("POST", "chat/completions", json=self._body(question)) as response,
+        ):
+            response.raise_for_status()
+            async for part in response.aiter_bytes():
+                body += part
+                budget.check()
+                if len(body) > _MAX_REPLY_BYTES:
+                    raise ValueError("the reply is too long")
+        return bytes(body)
 
     def _body(self, question: Question) -> dict[str, Any]:
         context = {
@@ -245,9 +252,6 @@ class RuleExtractor:
 
         budget.check()
         return extract_by_rules(question)
-
-    def close(self) -> None:
-        """Do nothing: there is no connection to close."""
 
 
 def open_extractor(url: str, api_key: str | None, timeout_s: float) -> RuleExtractor | EndpointExtractor:
