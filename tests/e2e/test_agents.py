@@ -218,11 +218,11 @@ async def test_errors_say_what_to_do(server: ServerProcess, sea: Collection) -> 
 
 
 @contextmanager
-def http_server(*arguments: str, folder: Path) -> Iterator[str]:
+def http_server(*arguments: str, folder: Path, listen: str = "127.0.0.1:0") -> Iterator[str]:
     """Run `groundwire mcp --listen` and yield its URL."""
     read_end, write_end = os.pipe()
     with (folder / "mcp.log").open("w") as log, os.fdopen(read_end) as stdout:
-        command = Command(["mcp", "--listen", "127.0.0.1:0", *arguments], stdout=write_end, stderr=log.fileno())
+        command = Command(["mcp", "--listen", listen, *arguments], stdout=write_end, stderr=log.fileno())
         os.close(write_end)
         try:
             line = stdout.readline().strip()
@@ -273,8 +273,8 @@ async def test_requests_to_another_name_are_refused_unless_it_is_allowed(server:
         async with httpx2.AsyncClient() as http:
             return (await http.post(url, json=ping, headers=headers)).status_code
 
-    options = ("--address", server.address, "--allow-host", "mcp.example.com")
-    with http_server(*options, folder=tmp_path) as url:
+    options = ("--address", server.address, "--allow-host", "mcp.example.com", "--insecure")
+    with http_server(*options, listen="0.0.0.0:0", folder=tmp_path) as url:
         assert await code(url, "evil.example") == 421
         assert await code(url, "mcp.example.com") == 200
         assert await code(url, "localhost:80") == 200
@@ -283,7 +283,10 @@ async def test_requests_to_another_name_are_refused_unless_it_is_allowed(server:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--allow-host", "a"], "--allow-host can only be given with --listen"),
+        (["--allow-host", "a"], "can only be given with --listen"),
+        (["--insecure"], "can only be given with --listen"),
+        (["--listen", "0.0.0.0:0"], "accepts requests from the network, in plain HTTP"),
+        (["--listen", "[::]:0"], "accepts requests from the network, in plain HTTP"),
         (["--listen", "127.0.0.1:0", "--token-file", "key"], "each agent sends its own credential"),
         (["--listen", "8080"], "--listen: must be HOST:PORT, not '8080'"),
         (["--listen", "localhost:99999"], "--listen: must be HOST:PORT, not 'localhost:99999'"),

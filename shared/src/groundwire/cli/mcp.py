@@ -1,6 +1,7 @@
 """`groundwire mcp`: lets agents search, ask and remember over the Model Context Protocol."""
 
 import asyncio
+import ipaddress
 import socket
 import sys
 
@@ -28,8 +29,9 @@ _MOST_PORT = 65_535
     metavar="NAME",
     help="With --listen: host that agents address besides localhost, such as a proxy's; may be given several times.",
 )
+@click.option("--insecure", is_flag=True, help="With --listen: accept requests from the network, in plain HTTP.")
 @server_options
-def mcp(allow_writes: bool, listen: str | None, names: tuple[str, ...]) -> None:
+def mcp(allow_writes: bool, listen: str | None, names: tuple[str, ...], insecure: bool) -> None:
     """Let agents search, ask and remember over the Model Context Protocol.
 
     An agent starts this command itself and talks to it over standard input and output. With --listen it serves many
@@ -42,8 +44,8 @@ def mcp(allow_writes: bool, listen: str | None, names: tuple[str, ...]) -> None:
         raise MissingExtraError(message, extra="mcp") from error
 
     if listen is None:
-        if names:
-            raise click.UsageError("--allow-host can only be given with --listen")
+        if names or insecure:
+            raise click.UsageError("--allow-host and --insecure can only be given with --listen")
         if sys.stdin.isatty():
             print_line("waiting for an agent; agents start this command themselves", err=True)
         asyncio.run(serving.serve_stdio(connection(), allow_writes=allow_writes))
@@ -62,6 +64,13 @@ def mcp(allow_writes: bool, listen: str | None, names: tuple[str, ...]) -> None:
     except OSError as error:
         raise InvalidRequestError.of("--listen", f"cannot listen on {listen}: {error.strerror}") from error
     with listener:
+        bound = ipaddress.ip_address(listener.getsockname()[0].partition("%")[0])
+        if not (bound.is_loopback or insecure):
+            # A server without credentials takes calls from its own machine only, where this process may run.
+            raise click.UsageError(
+                f"--listen {listen} accepts requests from the network, in plain HTTP: listen on 127.0.0.1 behind a "
+                "proxy with TLS, or add --insecure where a proxy or the network decides who may call"
+            )
         print_line(f"listening on http://{host}:{listener.getsockname()[1]}/mcp")
         serving_agents = serving.serve_http(connection(), listener, names=[host, *names], allow_writes=allow_writes)
         asyncio.run(serving_agents)
