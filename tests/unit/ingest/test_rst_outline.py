@@ -83,3 +83,79 @@ def test_text_without_titles_and_broken_markup_have_no_headings() -> None:
 def test_deep_nesting_costs_the_outline_not_the_document() -> None:
     text = "Title\n=====\n\n" + "".join("  " * depth + "- x\n\n" for depth in range(400))
     assert len(rst_outline(text).headings) <= 1
+
+
+DESCRIBED = """\
+Owls
+====
+
+What there is.
+
+.. py:class:: Owl(name, *, age=0)
+   :module: birds
+
+   A bird of the night.
+
+   .. method:: hoot()
+               hoot(times)
+
+      Make a sound.
+
+   .. note::
+
+      Owls sleep by day.
+
+   Said of the class.
+
+.. option:: -n, --night
+
+   Only at night.
+
+.. _elsewhere:
+
+.. setting:: MAX_OWLS
+
+   How many.
+
+Said of owls.
+
+.. function:: without_text(x)
+
+Food
+----
+
+.. code-block:: rst
+
+   .. function:: in_code()
+
+      Not described.
+
+.. data:: MICE
+
+   What they eat.
+"""
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_what_sphinx_describes_has_a_section_below_its_name(line_end: str) -> None:
+    text = DESCRIBED.replace("\n", line_end)
+    found = rst_outline(text).headings
+    assert [(each.level, each.text, text[each.start :].split(line_end)[0]) for each in found] == [
+        (1, "Owls", "Owls"),
+        (2, "Owl()", ".. py:class:: Owl(name, *, age=0)"),
+        (3, "hoot()", "   .. method:: hoot()"),
+        (2, "Owl()", ".. note::"),  # what stands behind a method belongs to the class again
+        (2, "-n, --night", ".. option:: -n, --night"),
+        (2, "MAX_OWLS", ".. setting:: MAX_OWLS"),
+        (1, "Owls", "Said of owls."),
+        (2, "Food", "Food"),
+        (3, "MICE", ".. data:: MICE"),
+    ]
+    signature = text[found[2].start : found[2].end].split(line_end)
+    assert [line.strip() for line in signature] == [".. method:: hoot()", "hoot(times)"]
+    assert [each.text for each in found if each.start == each.end] == ["Owl()", "Owls"]
+
+
+def test_descriptions_need_no_title_above() -> None:
+    text = ".. envvar:: OWL\n\n   A variable.\n\nText.\n"
+    assert [(each.level, each.text) for each in rst_outline(text).headings] == [(1, "OWL")]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groundwire.kernel.restructured_text import read_rst, without_roles
+from groundwire.kernel.restructured_text import descriptions, read_rst, without_roles
 from groundwire.kernel.sentences import BlockKind
 from tests.growth import LINEAR, growth
 
@@ -170,6 +170,12 @@ def test_what_begins_indented_is_code_only_if_it_looks_like_it() -> None:
     assert _read("    Optional (:attr:`blank=True <a.blank>`). At most ten.\n")[0][0] is BlockKind.PROSE
 
 
+def test_a_directive_that_begins_indented_is_no_code() -> None:
+    heading, *said = _read("    .. method:: Response.urljoin(url)\n\n        Make it whole.\n\n        And say so.\n")
+    assert heading[0] is BlockKind.HEADING
+    assert said == [(BlockKind.PROSE, "Make it whole."), (BlockKind.PROSE, "And say so.")]
+
+
 def test_roles_are_read_as_sphinx_shows_them() -> None:
     text = ":class:`~typing.List`, :meth:`!save`, :c:func:`.Py_Exit`, :ref:`the docs <docs>`, :pep:`8`, :file:`~/.rc`"
     assert without_roles(text) == "List, save, Py_Exit, the docs, PEP 8, ~/.rc"
@@ -253,6 +259,22 @@ _LINES = [
 )
 def test_tables_take_linear_time(border: str, row: str) -> None:
     assert growth(lambda n: f"{border * n}+\n{row * n}", read_rst, 1000) < LINEAR
+
+
+@pytest.mark.parametrize(
+    "nested", [".. a:: b\n\n c\n\n", ".. a:: b\n", ".. a:: b\n\n\t.. a:: b\n\n", "::\n\n .. a:: b\n\n"]
+)
+def test_descriptions_take_linear_time(nested: str) -> None:
+    assert growth(lambda n: nested * n, descriptions, 1000) < LINEAR
+
+
+def test_descriptions_inside_of_each_other_have_their_own_ends() -> None:
+    text = ".. a:: one\n\n  .. b:: two(x)\n\n    Text.\n\n  More.\n\n\nEnd.\n\n.. c:: no text\n"
+    found = [
+        (each.name, text[each.start : each.body], text[each.body : each.end].strip()) for each in descriptions(text)
+    ]
+    inner = ".. b:: two(x)\n\n    Text."
+    assert found == [("one", ".. a:: one", f"{inner}\n\n  More."), ("two()", "  .. b:: two(x)", "Text.")]
 
 
 @given(st.lists(st.sampled_from(_LINES), max_size=12))

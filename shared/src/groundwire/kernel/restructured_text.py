@@ -3,6 +3,7 @@
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import accumulate, takewhile, zip_longest
 
 from groundwire.kernel.sentences import BlockKind, Sentence, split_sentences
@@ -107,6 +108,50 @@ def _role_text(match: re.Match[str]) -> str:
     return content
 
 
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What Sphinx describes, such as a function: its name, its directive from start to body, and the body to its end.
+
+    The body is indented further than the directive, and is not empty.
+    """
+
+    name: str
+    start: int
+    body: int
+    end: int
+
+
+def descriptions(text: str) -> list[Description]:
+    """Return what a text describes, in order; one inside of another comes behind it. Takes linear time."""
+    text = text.replace("\r\n", " \n").replace("\r", "\n")
+    code = _Ranges(_literal_blocks(text))
+    marks = {
+        match.start(): match
+        for match in _DESCRIPTION.finditer(_LAYOUT.sub(_blank, text))
+        if not code.meet(*match.span())
+    }
+    found: list[Description] = []
+    unfinished: list[tuple[int, re.Match[str]]] = []  # with their depths, the outermost first
+
+    def finish(depth: int, end: int) -> None:
+        while unfinished and depth <= unfinished[-1][0]:
+            match = unfinished.pop()[1]
+            if end > match.end():
+                name = match["name"].strip() + _call_of(match)
+                found.append(Description(name, match.start(), match.end(), end))
+
+    end = 0
+    for line in _LINE.finditer(text):
+        if line[0].strip():
+            depth = len(line[0]) - len(line[0].lstrip())
+            finish(depth, end)
+            end = line.start() + len(line[0].rstrip())
+            if match := marks.get(line.start()):
+                unfinished.append((depth, match))
+    finish(0, end)
+    return sorted(found, key=lambda each: each.start)
+
+
 def read_rst(text: str) -> tuple[str, list[Sentence]]:
     """Return a text of the same length in which headings, terms and tables are those of Markdown, and its sentences.
 
@@ -183,16 +228,21 @@ def _literal_blocks(text: str) -> list[tuple[int, int]]:
 def _begins_in_code(text: str) -> bool:
     first = text.lstrip("\n").partition("\n")[0]
     looks_like_code = _CODE_MARK.search(first) is not None and _OPENS_PROSE.match(first) is None
-    return first[:1].isspace() and (looks_like_code or _OPENS_CODE.match(first) is not None)
+    is_directive = first.lstrip().startswith(".. ")
+    return first[:1].isspace() and not is_directive and (looks_like_code or _OPENS_CODE.match(first) is not None)
 
 
 def _blank(match: re.Match[str]) -> str:
     return _VISIBLE.sub(" ", match[0])
 
 
+def _call_of(description: re.Match[str]) -> str:
+    return "()" if _CALLED.match(description["rest"]) else ""
+
+
 def _as_heading(match: re.Match[str]) -> str:
     rest = _VISIBLE.sub(" ", match["rest"])
-    called = "()" if _CALLED.match(match["rest"]) else ""
+    called = _call_of(match)
     return f"{'#'.ljust(len(match['mark']))}{match['name']}{called}{rest[len(called) :]}"
 
 

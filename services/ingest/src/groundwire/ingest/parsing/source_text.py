@@ -48,7 +48,7 @@ _DEFAULTS = DocumentFields()
 _NAMES = tuple(each.name for each in fields(DocumentFields) if each.name != "metadata")
 
 
-READER_REVISIONS = {DocumentFormat.PDF: 4, DocumentFormat.DOCX: 2, DocumentFormat.HTML: 2}
+READER_REVISIONS = {DocumentFormat.PDF: 4, DocumentFormat.DOCX: 2, DocumentFormat.HTML: 3, DocumentFormat.RST: 1}
 """How often what a reader makes of the same bytes has changed; a format that is not here has its first reader."""
 
 

@@ -34,7 +34,7 @@ from groundwire.ingest.parsing.text_outline import text_outline
 from groundwire.kernel.document import DocumentFormat
 from groundwire.kernel.document_errors import EmptyDocumentError
 from groundwire.kernel.errors import FieldViolation
-from groundwire.kernel.restructured_text import without_roles
+from groundwire.kernel.restructured_text import Description, descriptions, without_roles
 from groundwire.kernel.sentences import MAX_HEADING_CHARS, heading_text
 
 MAX_BLOCK_CHARS = 65_536
@@ -242,7 +242,10 @@ def read_header(text: str) -> SourceProperties:
 
 
 def rst_outline(text: str) -> TextOutline:
-    """Return the section titles of `text`; none when it is nested too deeply for docutils."""
+    """Return the section titles of `text`, and below them the names of what Sphinx describes, such as functions.
+
+    There are none when it is nested too deeply for docutils.
+    """
     nodes, rst = load("docutils.nodes"), load("docutils.parsers.rst")
     settings = load("docutils.frontend").get_default_settings(rst.Parser)
     for name, value in _SETTINGS.items():
@@ -280,7 +283,42 @@ def rst_outline(text: str) -> TextOutline:
         if not headings or headings[-1].end <= lines[first][0]:
             name = words[:MAX_HEADING_CHARS].rstrip()
             headings.append(Heading(min(_MAX_LEVEL, level), name, lines[first][0], lines[last][1]))
-    return TextOutline(tuple(headings))
+    return TextOutline(tuple(_with_descriptions(text, headings)))
+
+
+def _with_descriptions(text: str, titles: Sequence[Heading]) -> list[Heading]:
+    """Return the titles and the names of what is described below them, in order.
+
+    What stands behind a description belongs to the section around it, which goes on with a heading of no length.
+    """
+    headings: list[Heading] = []
+    section: Heading | None = None
+    opened: list[tuple[int, Heading]] = []  # descriptions with their ends, the outermost first
+
+    def close_before(start: int) -> None:
+        while opened and opened[-1][0] <= start:
+            end = opened.pop()[0]
+            around = opened[-1][1] if opened else section
+            behind = text[end : min(start, opened[-1][0]) if opened else start]
+            # Not for targets of links and the like, which nobody reads.
+            has_text = any(line.strip() and not line.lstrip().startswith("..") for line in behind.splitlines())
+            if has_text and around is not None:
+                place = end + len(behind) - len(behind.lstrip())
+                headings.append(replace(around, start=place, end=place))
+
+    entries: list[Heading | Description] = [*titles, *descriptions(text)]
+    for each in sorted(entries, key=lambda each: each.start):
+        close_before(each.start)
+        if isinstance(each, Heading):
+            section = each
+            headings.append(each)
+        else:
+            around = opened[-1][1] if opened else section
+            level = min(_MAX_LEVEL, around.level + 1 if around else 1)
+            headings.append(Heading(level, each.name[:MAX_HEADING_CHARS].rstrip(), each.start, each.body))
+            opened.append((each.end, headings[-1]))
+    close_before(len(text))
+    return headings
 
 
 def _is_rule(line: str) -> bool:
