@@ -267,9 +267,9 @@ async def test_each_agent_over_http_acts_with_its_own_credential(tmp_path: Path)
 async def test_requests_to_another_name_are_refused_unless_it_is_allowed(server: ServerProcess, tmp_path: Path) -> None:
     """A page in a browser, whose name was made to lead here, sends that name."""
 
-    async def code(url: str, host: str) -> int:
+    async def code(url: str, host: str, **others: str) -> int:
         ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
-        headers = {"Host": host, "Accept": "application/json, text/event-stream"}
+        headers = {"Host": host, "Accept": "application/json, text/event-stream", **others}
         async with httpx2.AsyncClient() as http:
             return (await http.post(url, json=ping, headers=headers)).status_code
 
@@ -278,6 +278,8 @@ async def test_requests_to_another_name_are_refused_unless_it_is_allowed(server:
         assert await code(url, "evil.example") == 421
         assert await code(url, "mcp.example.com") == 200
         assert await code(url, "localhost:80") == 200
+        assert await code(url, "mcp.example.com", Origin="https://mcp.example.com") == 200
+        assert await code(url, "mcp.example.com", Origin="https://evil.example") == 403
 
 
 @pytest.mark.parametrize(
