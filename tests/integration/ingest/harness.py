@@ -188,7 +188,6 @@ class Harness:
             logs=QueryLogs(self.catalog),
             recorder=None,  # type: ignore[arg-type]  # nothing is logged here
             pipeline=Pipeline(),
-            vector_engine="memory",
             counting_since=self.clock.now(),
             clock=self.clock,
             workers=self.workers,

@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -124,7 +123,8 @@ class CountingReranker:
 def _with_reranker(library: Library, reranker: CountingReranker, depth: int) -> None:
     search = library.service.search
     object.__setattr__(search, "reranker", reranker)
-    object.__setattr__(search, "tuning", replace(search.tuning, rerank_depth=depth, rerank_weight=0.9))
+    settings = library.service.servicer.settings.model_copy(update={"rerank_depth": depth, "rerank_weight": 0.9})
+    object.__setattr__(search, "settings", settings)
 
 
 def test_a_reranker_orders_what_it_reads_and_the_plan_replays(tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from groundwire.kernel.errors import InvalidFilterError, InvalidRequestError
 from groundwire.kernel.filter_parsing import parse_filter
 from groundwire.kernel.identity import Identity
 from groundwire.retrieve.search_types import ResultOrder, SearchRequest
-from groundwire.retrieve.wire.requests import RequestLimits, parse_retrieve_request
+from groundwire.retrieve.settings import RetrieveSettings
+from groundwire.retrieve.wire.requests import parse_retrieve_request
 from groundwire.rpc.filter_messages import to_filter_message
 
 _NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -25,7 +26,7 @@ def _parse(query: str = "q", collection: str = "docs", **options: Any) -> Search
 
 
 def _parse_message(message: pb.RetrieveRequest) -> SearchRequest:
-    return parse_retrieve_request(message, Identity(), RequestLimits(500, 20), _NOW)
+    return parse_retrieve_request(message, Identity(), RetrieveSettings(max_query_chars=500, max_top_k=20), _NOW)
 
 
 def _violated(call: Callable[[], object]) -> list[str]:

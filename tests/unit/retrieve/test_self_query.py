@@ -10,7 +10,7 @@ from groundwire.kernel.collection import FieldDescription, FieldType
 from groundwire.kernel.filter_parsing import filter_to_json
 from groundwire.retrieve.self_query.dates import find_date_range
 from groundwire.retrieve.self_query.extractors import to_extraction
-from groundwire.retrieve.self_query.questions import BUILT_IN_REGISTRY, Extraction, Question, Vocabulary
+from groundwire.retrieve.self_query.questions import BUILT_IN_REGISTRY, Extraction, Question
 from groundwire.retrieve.self_query.rules import extract_by_rules
 from tests.growth import LINEAR, growth
 
@@ -26,16 +26,14 @@ COMPANY = (
     FieldDescription("rating", "0 to 5", FieldType.NUMBER),
     FieldDescription("is_public", "Whether everyone may read it", FieldType.BOOLEAN),
 )
-VOCABULARY = Vocabulary(
-    {
-        "department": ("finance", "legal", "human resources", "it"),
-        "creators": ("Klabnik, Steve", "Carol Nichols", "Ada Lovelace", "Simone de Beauvoir", "Simone Weil"),
-        "tags": ("rust", "Release-Notes", "quarterly"),
-        "project": ("apollo", "gemini"),
-        "chapter": ("Chapter 4: Ownership", "Chapter 14: Crates", "Traits"),
-        "section": ("Lifetimes", "References"),
-    }
-)
+VOCABULARY = {
+    "department": ("finance", "legal", "human resources", "it"),
+    "creators": ("Klabnik, Steve", "Carol Nichols", "Ada Lovelace", "Simone de Beauvoir", "Simone Weil"),
+    "tags": ("rust", "Release-Notes", "quarterly"),
+    "project": ("apollo", "gemini"),
+    "chapter": ("Chapter 4: Ownership", "Chapter 14: Crates", "Traits"),
+    "section": ("Lifetimes", "References"),
+}
 
 
 def _ask(text: str, *, described: bool = True, fields: tuple[FieldDescription, ...] | None = None) -> Extraction:

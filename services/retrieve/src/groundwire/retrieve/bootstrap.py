@@ -14,7 +14,7 @@ from groundwire.embedders.token_vectors import TokenVectors
 from groundwire.kernel.clock import Clock, SystemClock
 from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.vector_store import VectorStore
-from groundwire.retrieve.candidates import SearchTuning, SpareThreads
+from groundwire.retrieve.candidates import SpareThreads
 from groundwire.retrieve.consistency import WaitForPosition
 from groundwire.retrieve.context import RetrieveContext
 from groundwire.retrieve.expansion import ExpandChunks
@@ -22,12 +22,11 @@ from groundwire.retrieve.filters import FilterCache
 from groundwire.retrieve.library import LibraryServicer
 from groundwire.retrieve.query_log import Pipeline, QueryRecorder, RecordSearch
 from groundwire.retrieve.reranker import open_reranker
-from groundwire.retrieve.search import QueryVectors, Search, Tuning
+from groundwire.retrieve.search import QueryVectors, Search
 from groundwire.retrieve.self_query.extractors import EndpointExtractor, RuleExtractor, open_extractor
 from groundwire.retrieve.self_query.questions import ParseQuestion
 from groundwire.retrieve.servicers import RetrieveServicer
 from groundwire.retrieve.settings import RetrieveSettings
-from groundwire.retrieve.wire.requests import RequestLimits
 from groundwire.retrieve.wire.result_cache import ResultCache
 from groundwire.rpc.pagination import KEY_FILE, PageTokens, load_key
 from groundwire.rpc.server import Service
@@ -85,7 +84,6 @@ def build(
     extractor = open_extractor(
         settings.self_query, model_key.get_secret_value() if model_key else None, settings.self_query_timeout_s
     )
-    parse_question = ParseQuestion(Vocabularies(database), extractor)
     catalog, tokens = Catalog(database), ConsistencyTokens(key)
     search = Search(
         views=SearchViews(database, settings.chunk_cache_mib << 20),
@@ -93,19 +91,12 @@ def build(
         engine=engine_name(vectors),
         query_vectors=QueryVectors(embedder, settings.query_cache_entries),
         outlines=Outlines(database),
-        parse_question=parse_question,
+        parse_question=ParseQuestion(Vocabularies(database), extractor),
         filter_cache=FilterCache(settings.filter_cache_mib << 20),
         spare_threads=SpareThreads(),
         wait_for_position=WaitForPosition(catalog.collections, tokens),
         clock=time,
-        tuning=Tuning(
-            words=SearchTuning(settings.max_terms, settings.max_term_share, settings.dense_weight),
-            pool_size=settings.pool_size,
-            exact_chunks=settings.exact_chunks,
-            approved_prefixes=settings.approved_source_prefixes,
-            rerank_depth=settings.rerank_depth,
-            rerank_weight=settings.rerank_weight,
-        ),
+        settings=settings,
         reranker=open_reranker(settings.reranker, TokenVectors),
     )
     logs, pipeline, accesses = QueryLogs(database), Pipeline(), catalog.accesses
@@ -114,14 +105,11 @@ def build(
         search=search,
         record=RecordSearch(catalog.collections, recorder, pipeline, settings.query_log, accesses),
         embedder=embedder,
-        limits=RequestLimits(settings.max_query_chars, settings.max_top_k),
+        settings=settings,
         clock=time,
         results=ResultCache(settings.result_cache_mib << 20, database, search.views, tokens),
         expand_chunks=ExpandChunks(catalog.chunks, settings.approved_source_prefixes),
-        parse_question=parse_question,
-        retrieve_context=RetrieveContext(search, settings.rag_persona_min_relevance),
-        context_limits=settings.context_limits,
-        accesses=accesses,
+        retrieve_context=RetrieveContext(search),
         workers=workers,
         lookups=lookups,
     )
@@ -132,7 +120,6 @@ def build(
         logs=logs,
         recorder=recorder,
         pipeline=pipeline,
-        vector_engine=engine_name(vectors),
         counting_since=time.now(),
         clock=time,
         workers=lookups,

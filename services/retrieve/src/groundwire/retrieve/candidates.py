@@ -35,19 +35,6 @@ _FURTHER = 8
 
 
 @dataclass(frozen=True, slots=True)
-class SearchTuning:
-    """Which words a search looks up, and how much they count.
-
-    `max_terms` words of the query are looked up, and words of more than `max_term_share` of all chunks are
-    left out. `dense_weight`, when set, replaces that of the collection.
-    """
-
-    max_terms: int
-    max_term_share: float
-    dense_weight: float | None
-
-
-@dataclass(frozen=True, slots=True)
 class LookedUp:
     """The words of a query: terms, rarest first, phrases, and the number of chunks that contain each of them.
 
@@ -169,18 +156,20 @@ class SpareThreads:
 class CandidateSearch:
     """Finds the candidates of one search; belongs to one call.
 
-    Vectors also score what only the words find, unless the search is by vector. `is_last` says that no further attempt
-    follows, so that a result which may miss something is better than none. `found` are candidates that a search for
-    several types of record has found for this one, and `words` the words of that search. `lacks_dense`: the words alone
-    had to find the results, because the engine does not answer.
+    Vectors also score what only the words find, unless the search is by vector. `max_terms` words of the query are
+    looked up, and words of more than `max_term_share` of all chunks are left out. `is_last` says that no further
+    attempt follows, so that a result which may miss something is better than none. `found` are candidates that a search
+    for several types of record has found for this one, and `words` the words of that search. `lacks_dense`: the words
+    alone had to find the results, because the engine does not answer.
     """
 
     view: SearchView
     matches: FilterMatches
     vectors: VectorSearch
-    tuning: SearchTuning
     mode: SearchMode
     budget: Budget
+    max_terms: int
+    max_term_share: float
     is_last: bool
     found: Candidates | None = None
     words: LookedUp | None = None
@@ -224,14 +213,9 @@ class CandidateSearch:
     def _chosen(self, parsed: QueryTerms) -> LookedUp:
         total = self.view.chunk_count()
         frequencies = self.view.frequencies([*parsed.terms, *parsed.phrases])
-        tuning = self.tuning
-        terms = select_terms(
-            {term: frequencies[term] for term in parsed.terms},
-            total,
-            max_share=tuning.max_term_share,
-            max_terms=tuning.max_terms,
-        )
-        phrases = tuple(phrase for phrase in parsed.phrases if frequencies[phrase] > 0)[: tuning.max_terms]
+        of_terms = {term: frequencies[term] for term in parsed.terms}
+        terms = select_terms(of_terms, total, max_share=self.max_term_share, max_terms=self.max_terms)
+        phrases = tuple(phrase for phrase in parsed.phrases if frequencies[phrase] > 0)[: self.max_terms]
         # A repeated word counts as in BM25 (docs/adr/0019); a phrase is no more said by being repeated.
         weights = Counter({**dict.fromkeys(phrases, 1), **{term: parsed.counts[term] for term in terms}})
         return LookedUp(parsed, terms, phrases, weights, frequencies, total)

@@ -83,14 +83,9 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class RetrieveContext:
-    """Gathers contexts; safe to call from many threads at once.
-
-    A part of the persona is returned from a similarity of `persona_relevance` in [0, 1], so that questions about
-    identity, tone and rules bring one and others mostly none.
-    """
+    """Gathers contexts; safe to call from many threads at once."""
 
     search: Search
-    persona_relevance: float
 
     def retrieve(self, request: ContextRequest, budget: Budget) -> Context:
         """Return what there is to know.
@@ -134,8 +129,8 @@ class RetrieveContext:
                 search = replace(search, ranking=Ranking.MEMORY)
             elif kind == "persona":
                 # By vectors alone: what words add depends on the other parts of the persona, and is no measure of its
-                # own.
-                least = max(self.persona_relevance, search.min_relevance or 0.0)
+                # own. So questions about identity, tone and rules bring a part, and others mostly none.
+                least = max(self.search.settings.rag_persona_min_relevance, search.min_relevance or 0.0)
                 search = replace(search, mode=SearchMode.VECTOR, min_relevance=least)
             result = self.search.search_in(
                 view,

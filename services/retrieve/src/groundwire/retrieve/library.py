@@ -59,6 +59,7 @@ from groundwire.rpc.messages import (
 from groundwire.rpc.pagination import MAX_PAGE_SIZE, PageTokens, as_many_as_fit, page_size
 from groundwire.rpc.value_messages import parse_timestamp, to_duration, to_timestamp
 from groundwire.rpc.workers import Workers, in_worker
+from groundwire.vectorstores.factory import engine_name
 
 MAX_INLINE_TEXT_BYTES = 1 << 20
 """A longer text is streamed."""
@@ -83,7 +84,6 @@ class LibraryServicer(pb_grpc.LibraryServiceServicer):
     logs: QueryLogs
     recorder: QueryRecorder
     pipeline: Pipeline
-    vector_engine: str
     counting_since: datetime
     clock: Clock
     workers: Workers
@@ -494,7 +494,7 @@ class LibraryServicer(pb_grpc.LibraryServiceServicer):
             search_latency=_latency(figures.search),
             engine_latency=_latency(figures.engine),
             start_time=to_timestamp(since),
-            vector_engine=self.vector_engine,
+            vector_engine=engine_name(self.vectors),
         )
 
 

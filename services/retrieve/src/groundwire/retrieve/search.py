@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -38,8 +38,6 @@ from groundwire.retrieve.candidates import (
     Candidates,
     CandidateSearch,
     ChangedMeanwhileError,
-    LookedUp,
-    SearchTuning,
     SharedCandidates,
     SpareThreads,
 )
@@ -113,21 +111,18 @@ _FOR_SEVERAL = OVERFETCHED_CHEAPLY
 """Candidates that vectors and words each bring for several searches that differ only in the type of record."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tuning:
-    """What the server's settings say about searches.
+class SearchSettings(Protocol):
+    """What searches read of the settings of the service, which describe it."""
 
-    Vectors and words bring `pool_size` candidates each at first. Collections of up to `exact_chunks` chunks are
-    compared one by one. `approved_prefixes` bounds the sources, whatever a collection says. The reranker judges the
-    `rerank_depth` best, and `rerank_weight` in [0, 1] is its share in their relevance.
-    """
-
-    words: SearchTuning
-    pool_size: int
+    approved_source_prefixes: tuple[str, ...]
     exact_chunks: int
-    approved_prefixes: tuple[str, ...]
+    pool_size: int
+    dense_weight: float | None
+    max_terms: int
+    max_term_share: float
     rerank_depth: int
     rerank_weight: float
+    rag_persona_min_relevance: float
 
 
 class QueryVectors:
@@ -205,7 +200,7 @@ class Search:
     spare_threads: SpareThreads
     wait_for_position: WaitForPosition
     clock: Clock
-    tuning: Tuning
+    settings: SearchSettings
     reranker: Reranker | None = None
 
     def interpret(self, request: SearchRequest, received: datetime, budget: Budget) -> SearchRequest:
@@ -369,8 +364,9 @@ class Search:
             # Of a rare type few are among the best: they are compared one by one.
             matches.work_out_rare(record_type, SCANNED_AT_FIRST)
         # Retrieve: vectors and words side by side.
-        words = None if found is None or shared is None else shared.words
-        pool = self._candidates(view, request, plan, matches, budget, is_last=is_last, found=found, words=words)
+        pool = self._candidates(view, request, plan, matches, budget, is_last=is_last)
+        if found is not None and shared is not None:
+            pool.found, pool.words = found, shared.words
         embedded = self._retrieve(request, plan, pool, budget, progress)
         plan = self._weighted(plan, request, pool, embedded)
         # Fuse and rank, on numbers.
@@ -448,24 +444,21 @@ class Search:
         budget: Budget,
         *,
         is_last: bool,
-        found: Candidates | None = None,
-        words: LookedUp | None = None,
     ) -> CandidateSearch:
         # What is left of the time is enough for the words, which need no engine.
         for_vectors = budget.part(_SHARE_OF_VECTORS) if plan.mode is SearchMode.HYBRID else budget
         vectors = VectorSearch(
-            self.vectors, view, matches, for_vectors, exact=request.exact, exact_chunks=self.tuning.exact_chunks
+            self.vectors, view, matches, for_vectors, exact=request.exact, exact_chunks=self.settings.exact_chunks
         )
         return CandidateSearch(
             view,
             matches,
             vectors,
-            self.tuning.words,
             plan.mode,
             budget,
+            max_terms=self.settings.max_terms,
+            max_term_share=self.settings.max_term_share,
             is_last=is_last,
-            found=found,
-            words=words,
         )
 
     def _plan(self, request: SearchRequest, collection: Collection, where: Filter | None) -> SearchPlan:
@@ -486,13 +479,13 @@ class Search:
         reranks = self.reranker is not None and request.rerank is not False
         # Among how many of the best something else than their relevance chooses.
         reach = max(
-            self.tuning.rerank_depth if reranks else 0,
+            self.settings.rerank_depth if reranks else 0,
             _LOOKED_AT_FOR_DIVERSITY if request.diversity > 0.0 else 0,
             _LOOKED_AT_AS_MEMORIES if request.ranking is Ranking.MEMORY else 0,
             _LOOKED_AT_AS_TURNS if rules.turns > 0.0 else 0,
         )
         # Vectors or words alone need bring little more than the results, unless these come from further down.
-        at_least = self.tuning.pool_size if mode is SearchMode.HYBRID else max(_LOOKED_AT_AT_LEAST, reach)
+        at_least = self.settings.pool_size if mode is SearchMode.HYBRID else max(_LOOKED_AT_AT_LEAST, reach)
         return SearchPlan(
             collection=collection,
             where=where,
@@ -516,7 +509,8 @@ class Search:
 
     def _approved_prefixes(self, collection: Collection) -> tuple[tuple[str, ...], ...]:
         """Return the prefixes of the server and of the collection; a source has to have one of each that has any."""
-        return tuple(filter(None, (self.tuning.approved_prefixes, collection.settings.approved_source_prefixes)))
+        prefixes = (each.approved_source_prefixes for each in (self.settings, collection.settings))
+        return tuple(each for each in prefixes if each)
 
     def _retrieve(
         self, request: SearchRequest, plan: SearchPlan, pool: CandidateSearch, budget: Budget, progress: Progress
@@ -572,7 +566,7 @@ class Search:
         if plan.mode is not SearchMode.HYBRID or words is None:
             weight = 1.0 if plan.mode is SearchMode.VECTOR else 0.0
         elif weight is None:
-            default = self.tuning.words.dense_weight
+            default = self.settings.dense_weight
             default = plan.collection.settings.retrieval.dense_weight if default is None else default
             shifted = min(1.0, max(0.0, default + plan.strategy.weight_shift))
             weight = dense_weight_for(shifted, words.parsed, words.frequencies, words.chunk_count)
@@ -649,12 +643,13 @@ class Search:
         ordered = adjust(scores, of_scores, plan.rules, plan.window, withheld, turns)
         if plan.reranks and self.reranker is not None:
             started = time.perf_counter()
-            best = ordered.numbers[: self.tuning.rerank_depth].tolist()
+            best = ordered.numbers[: self.settings.rerank_depth].tolist()
             texts = pool.chunks(best)
             passages = [texts[number].chunk.content for number in best if number in texts]
             if len(passages) == len(best):  # else something changed just now, and the order of before is as good
                 with Step("search.rerank"):
-                    ordered = rerank(self.reranker, self.tuning.rerank_weight, request.query, ordered, passages, budget)
+                    weight = self.settings.rerank_weight
+                    ordered = rerank(self.reranker, weight, request.query, ordered, passages, budget)
             elapsed = time.perf_counter() - started
             pool.stages[StageKind.RERANK] = StageTrace(StageKind.RERANK, len(best), elapsed)
         memory: Mapping[int, MemoryScore] = {}
@@ -705,7 +700,7 @@ class Search:
             ranks={hit.stored.chunk_number: hit.rank for hit in hits},
             stored=view.chunks(listed, plan.where),
             frequencies=pool.words.frequencies if pool.words else {},
-            rerank_weight=self.tuning.rerank_weight if plan.reranks else 0.0,
+            rerank_weight=self.settings.rerank_weight if plan.reranks else 0.0,
             engine=self.engine,
             memory=ranked.memory,
         )

@@ -2,7 +2,7 @@
 # ruff: noqa: ARG002, N802 - names and signatures of the methods are the contract's
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -10,7 +10,6 @@ from typing import Any, TypeGuard
 
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2_grpc as pb_grpc
-from groundwire.catalog.records import RecordAccesses
 from groundwire.kernel.clock import Clock
 from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.errors import (
@@ -31,9 +30,8 @@ from groundwire.retrieve.query_log import (
 )
 from groundwire.retrieve.search import Search
 from groundwire.retrieve.search_types import PreparedVector, SearchRequest
-from groundwire.retrieve.self_query.questions import ParseQuestion
+from groundwire.retrieve.settings import RetrieveSettings
 from groundwire.retrieve.wire.requests import (
-    RequestLimits,
     check_embedded_texts,
     filter_names_entity,
     names_entity,
@@ -79,14 +77,11 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
     search: Search
     record: RecordSearch
     embedder: Embedder
-    limits: RequestLimits
+    settings: RetrieveSettings
     clock: Clock
     results: ResultCache
     expand_chunks: ExpandChunks
-    parse_question: ParseQuestion
     retrieve_context: RetrieveContext
-    context_limits: Mapping[str, int]
-    accesses: RecordAccesses
     workers: Workers
     lookups: Workers
 
@@ -224,7 +219,7 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
 
     def _interpret(self, call: ReceivedCall, request: pb.RetrieveRequest) -> SearchRequest:
         current = request_context.current()
-        search = parse_retrieve_request(request, current.identity, self.limits, self.clock.now())
+        search = parse_retrieve_request(request, current.identity, self.settings, self.clock.now())
         return self.search.interpret(search, call.received, current.budget) if search.self_query else search
 
     def _received(self, request: pb.RetrieveRequest, started: float) -> ReceivedCall:
@@ -268,14 +263,14 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
     @in_worker
     def RetrieveContext(self, request: pb.RetrieveContextRequest) -> pb.RetrieveContextResponse:
         current = request_context.current()
-        parsed = parse_context_request(request, current.identity, self.limits, self.context_limits, self.clock.now())
+        parsed = parse_context_request(request, current.identity, self.settings, self.clock.now())
         found = self.retrieve_context.retrieve(parsed, current.budget)
         response = to_context_response(request, found)
         # Not cut to size: which section may lose entries is for the caller to say, by `max_tokens`.
         if response.ByteSize() > MAX_PAGE_BYTES:
             raise ResponseTooLargeError.of("max_tokens", "the context is too large for a message: set max_tokens")
         entries = (entry.stored for section in found.sections.values() for entry in section.entries)
-        self.accesses.note(current.tenant, memories_among(entries))
+        self.record.accesses.note(current.tenant, memories_among(entries))
         return response
 
     @in_worker
@@ -290,8 +285,8 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
     @in_worker
     def ParseQuery(self, request: pb.ParseQueryRequest) -> pb.ParseQueryResponse:
         current = request_context.current()
-        asked = parse_question_time(request, self.limits.max_query_chars, self.clock.now())
-        parsed = self.parse_question.parse(
+        asked = parse_question_time(request, self.settings.max_query_chars, self.clock.now())
+        parsed = self.search.parse_question.parse(
             current.tenant,
             request.collection,
             request.question,

@@ -14,8 +14,10 @@ class RetrieveSettings(RagSettings):
 
     `max_query_chars` bounds what collections may allow. `approved_source_prefixes` bounds which sources are returned,
     whatever a collection says. Collections of up to `exact_chunks` chunks are compared one by one. `pool_size` is the
-    number of candidates that vectors and words bring each; `dense_weight`, when set, replaces the share of the vectors
-    that the collection was created with.
+    number of candidates that vectors and words bring each at first; `dense_weight`, when set, replaces the share of the
+    vectors that the collection was created with. `max_terms` words of a query are looked up, and words of more than
+    `max_term_share` of all chunks left out. The reranker judges the `rerank_depth` best, and `rerank_weight` is its
+    share in their relevance.
 
     `rag_*` is about contexts: which sections they have, how many records each has at most unless a request says
     otherwise, and how relevant a part of the persona must be. These are also read under the names of the source design,

@@ -1,7 +1,7 @@
 """Split a question into what to search for and a filter over the collection's described fields."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
@@ -28,25 +28,19 @@ BUILT_IN_REGISTRY = (
 
 
 @dataclass(frozen=True, slots=True)
-class Vocabulary:
-    """Values that occur in a collection, by canonical field name; fields with very many values are left out."""
-
-    values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class Question:
     """A question to a collection.
 
     `asked` is an aware time. `fields` may be used and no others; `is_described` says that the collection described
-    them itself. `content_description` says what the documents are, empty when nobody said.
+    them itself. `vocabulary` has the values that occur in the collection, by canonical field name; fields with very
+    many values are left out. `content_description` says what the documents are, empty when nobody said.
     """
 
     text: str
     asked: datetime
     fields: tuple[FieldDescription, ...]
     is_described: bool
-    vocabulary: Vocabulary
+    vocabulary: Mapping[str, tuple[str, ...]]
     content_description: str = ""
 
     def described(self, name: str) -> FieldDescription | None:
@@ -132,7 +126,7 @@ class ParseQuestion:
             asked=asked,
             fields=fields,
             is_described=bool(settings.field_descriptions),
-            vocabulary=Vocabulary(known.values),
+            vocabulary=known.values,
             content_description=settings.content_description,
         )
         extraction = self.extractor.extract(question, budget)

@@ -187,7 +187,7 @@ def _values(question: Question) -> Iterator[Finding]:
 
 
 def _known(question: Question, field: FieldDescription) -> tuple[str, ...]:
-    return question.vocabulary.values.get(_canonical(field), ())
+    return question.vocabulary.get(_canonical(field), ())
 
 
 def _says_which(text: str, field: FieldDescription, mention: Mention, nouns: frozenset[str]) -> bool:

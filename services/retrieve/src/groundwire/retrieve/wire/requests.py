@@ -4,7 +4,6 @@ What breaks a rule raises InvalidRequestError, which names every violation.
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import numpy as np
@@ -33,6 +32,7 @@ from groundwire.kernel.query_log import QueryType
 from groundwire.retrieve.context import SECTIONS, ContextRequest
 from groundwire.retrieve.expansion import DEFAULT_LEVELS_UP, DEFAULT_MAX_CHARS, ExpandMode, Expansion
 from groundwire.retrieve.search_types import Ranking, ResultOrder, SearchRequest
+from groundwire.retrieve.settings import RetrieveSettings
 from groundwire.rpc.filter_messages import parse_filter_message
 from groundwire.rpc.pagination import MAX_PAGE_SIZE
 from groundwire.rpc.value_messages import members_by_number, parse_timestamp
@@ -61,16 +61,8 @@ _MAX_EXPONENT = 32
 """Of two, for the largest number of a vector: squares of much larger and much smaller ones do not fit into float32."""
 
 
-@dataclass(frozen=True, slots=True)
-class RequestLimits:
-    """Largest accepted query, in code points, and number of results."""
-
-    max_query_chars: int
-    max_top_k: int
-
-
 def parse_retrieve_request(
-    message: pb.RetrieveRequest, identity: Identity, limits: RequestLimits, now: datetime
+    message: pb.RetrieveRequest, identity: Identity, settings: RetrieveSettings, now: datetime
 ) -> SearchRequest:
     """Return the checked request.
 
@@ -87,9 +79,9 @@ def parse_retrieve_request(
         wrong_filter = error
     violations = [
         *violations_of(parse_collection_name, message.collection),
-        *check_query(message.query, limits.max_query_chars),
-        *(check_query(message.context, limits.max_query_chars, "context") if message.context else ()),
-        *_option_violations(message, limits.max_top_k),
+        *check_query(message.query, settings.max_query_chars),
+        *(check_query(message.context, settings.max_query_chars, "context") if message.context else ()),
+        *_option_violations(message, settings.max_top_k),
         *query_time_violations(message, now),
     ]
     if message.HasField("expansion"):
@@ -329,15 +321,9 @@ RECORD_TYPES = {kind: RecordType.Value(f"RECORD_TYPE_{kind.upper()}") for kind i
 
 
 def parse_context_request(
-    message: pb.RetrieveContextRequest,
-    identity: Identity,
-    limits: RequestLimits,
-    defaults: Mapping[str, int],
-    now: datetime,
+    message: pb.RetrieveContextRequest, identity: Identity, settings: RetrieveSettings, now: datetime
 ) -> ContextRequest:
     """Return the checked request.
-
-    `defaults` says how many records of each type that is switched on are returned unless the request says otherwise.
 
     Raises:
         InvalidRequestError: with every violation found.
@@ -367,13 +353,13 @@ def parse_context_request(
     for ignored in ("ranking", "order_by", "self_query", "strategy", "explain"):
         like_a_search.options.ClearField(ignored)
     try:
-        search = parse_retrieve_request(like_a_search, identity, limits, now)
+        search = parse_retrieve_request(like_a_search, identity, settings, now)
     except InvalidRequestError as error:
         error.violations = (*error.violations, *violations)
         raise
     refuse(violations)
     limits_asked = (each.top_k if each.HasField("top_k") else None for each in message.sections)
-    asked = dict(zip(names, limits_asked, strict=True)) or dict.fromkeys(SECTIONS)
+    asked, defaults = dict(zip(names, limits_asked, strict=True)) or dict.fromkeys(SECTIONS), settings.context_limits
     return ContextRequest(
         search=search,
         limits={kind: asked[kind] or defaults[kind] for kind in SECTIONS if kind in asked and kind in defaults},
