@@ -170,10 +170,8 @@ def migrate(data: Path, catalog: str, check: bool) -> None:
     """
     with server_packages("migrate"):
         from groundwire.standalone.catalogs import migrate_catalog  # noqa: PLC0415 - may not be installed
-        from groundwire.standalone.settings import load_settings  # noqa: PLC0415 - the same
 
-        password = load_settings().server.catalog_password
-        revisions = migrate_catalog(_url(catalog, data), password, only_check=check)
+        revisions = migrate_catalog(_url(catalog, data), only_check=check)
     done, pending = ([], revisions) if check else (revisions, [])
     if not printed_as_json({"migrated": done, "pending": pending}):
         names = ", ".join(revisions)
@@ -184,9 +182,8 @@ def migrate(data: Path, catalog: str, check: bool) -> None:
 def _copy(source: str, target: str) -> dict[str, int]:
     with server_packages("copy"):
         from groundwire.standalone.catalogs import copy_installation  # noqa: PLC0415 - may not be installed
-        from groundwire.standalone.settings import load_settings  # noqa: PLC0415 - the same
 
-        return copy_installation(source, target, load_settings().server.catalog_password, announce)
+        return copy_installation(source, target, announce)
 
 
 def _url(catalog: str, data: Path) -> str:
@@ -246,9 +243,8 @@ def _checked(data: Path, catalog: str) -> pb.StoreReport:
     """
     with server_packages("restore"):
         from groundwire.standalone.catalogs import tenants_of  # noqa: PLC0415 - may not be installed
-        from groundwire.standalone.settings import load_settings  # noqa: PLC0415 - the same
 
-        tenants = tenants_of(_url(catalog, data), load_settings().server.catalog_password) or [DEFAULT_TENANT]
+        tenants = tenants_of(_url(catalog, data)) or [DEFAULT_TENANT]
     total, context = pb.StoreReport(consistent=True), click.get_current_context()
     with _ending_orderly(), tempfile.TemporaryDirectory(prefix="groundwire-restore-") as folder:
         # A call sees one tenant, that of its credential.

@@ -1,9 +1,8 @@
-"""Copying and migrating a whole catalog, outside of its servers."""
+"""Copying and migrating a whole catalog, outside of its servers, with the password that those are set to."""
 
 from collections.abc import Callable
 from contextlib import closing
 
-from pydantic import SecretStr
 from sqlalchemy import select
 
 from groundwire.catalog.database import Database
@@ -14,17 +13,15 @@ from groundwire.catalog.schema import collections
 from groundwire.catalog.sqlite import reading_engine, translated_failures
 from groundwire.catalog.transfer import copy_catalog, snapshot
 from groundwire.kernel.catalog_urls import file_of, is_on_server
+from groundwire.standalone.settings import load_settings
 
 
-def copy_installation(
-    source: str, target: str, password: SecretStr | None, report: Callable[[str], None]
-) -> dict[str, int]:
+def copy_installation(source: str, target: str, report: Callable[[str], None]) -> dict[str, int]:
     """Copy a catalog into an empty one, while its servers may run; return the rows of each table.
 
     Args:
         source: `sqlite:FILE` or `postgresql://…`.
         target: the same; a new file is a single file, without its log and lock, as a restored one.
-        password: of the user of servers.
         report: gets the name of each table before it is copied.
 
     Raises:
@@ -32,7 +29,7 @@ def copy_installation(
         StoreMismatchError: the source is no catalog, or on a server and not of this version.
         StoreUnavailableError: a server does not answer.
     """
-    secret = password.get_secret_value() if password else None
+    secret = _password()
     with snapshot(source, secret) as reading:
         filled = Database.open(target, password=secret)
         with closing(filled):
@@ -43,7 +40,7 @@ def copy_installation(
     return copied
 
 
-def migrate_catalog(url: str, password: SecretStr | None, *, only_check: bool) -> list[str]:
+def migrate_catalog(url: str, *, only_check: bool) -> list[str]:
     """Return the pending revisions of a catalog in order, after applying them unless `only_check`.
 
     A check changes nothing, and the owner of a file may have it open. Servers may have a database open while it is
@@ -54,7 +51,7 @@ def migrate_catalog(url: str, password: SecretStr | None, *, only_check: bool) -
         StoreOwnedError: a server has the file open that is to be migrated.
         StoreUnavailableError: the server does not answer, or others write for too long.
     """
-    secret = password.get_secret_value() if password else None
+    secret = _password()
     if is_on_server(url):
         with closing(CatalogServer(url, secret)) as storage, storage.translated_failures():
             pending = pending_migrations(storage.reading)
@@ -66,15 +63,14 @@ def migrate_catalog(url: str, password: SecretStr | None, *, only_check: bool) -
     return pending
 
 
-def tenants_of(url: str, password: SecretStr | None) -> list[str]:
+def tenants_of(url: str) -> list[str]:
     """Return the tenants that have collections in a catalog, by name. Reads only.
 
     Raises:
         StoreUnavailableError: the server does not answer.
     """
-    names = select(collections.c.tenant).distinct().order_by(collections.c.tenant)
+    secret, names = _password(), select(collections.c.tenant).distinct().order_by(collections.c.tenant)
     if is_on_server(url):
-        secret = password.get_secret_value() if password else None
         with (
             closing(CatalogServer(url, secret)) as storage,
             storage.translated_failures(),
@@ -83,3 +79,8 @@ def tenants_of(url: str, password: SecretStr | None) -> list[str]:
             return list(connection.scalars(names))
     with translated_failures(file_of(url)), reading_engine(file_of(url)).connect() as connection:
         return list(connection.scalars(names))
+
+
+def _password() -> str | None:
+    given = load_settings().server.catalog_password
+    return given.get_secret_value() if given else None
