@@ -9,8 +9,7 @@ import pytest
 from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.collection import PROFILES, ProfileName
-from groundwire.retrieve.queries import CONCEPTUAL_SHIFT, FACTUAL_SHIFT
-from groundwire.retrieve.ranking import PROFILE_RULES, SECTION_SHARE
+from groundwire.retrieve.ranking import CONCEPTUAL_SHIFT, FACTUAL_SHIFT, PROFILE_RULES, SECTION_SHARE
 from tests.integration.retrieve.library import DIMENSIONS, Library, contents
 from tests.integration.retrieve.replay import figure, figures
 from tests.integration.retrieve.serving import refused

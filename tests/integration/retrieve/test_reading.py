@@ -63,7 +63,7 @@ def _by_vector(seed: int, **options: Any) -> SearchRequest:
 def test_only_what_leaves_is_read_whole(library: Library, read_whole: list[int]) -> None:
     library.put("a.txt", _TEXTS)
     result = library.search(SearchRequest("default", "docs", "why does alpha follow beta", top_k=3, min_relevance=0.0))
-    assert result.plan.strategy.neighbour_share > 0.0, "so that more candidates than results are looked at"
+    assert result.plan.rules.neighbours > 0.0, "so that more candidates than results are looked at"
     assert read_whole == [hit.stored.chunk_number for hit in result.hits]
     assert len(read_whole) == 3
 
@@ -73,7 +73,7 @@ def test_where_ranks_do_not_depend_on_one_another_two_spare_chunks_are_read(
 ) -> None:
     library.put("a.txt", _TEXTS)
     result = library.search(_by_vector(1, top_k=3))
-    assert result.plan.strategy.neighbour_share == 0.0
+    assert result.plan.rules.neighbours == 0.0
     assert len(read_whole) == 5
     assert read_whole[:3] == [hit.stored.chunk_number for hit in result.hits]
 

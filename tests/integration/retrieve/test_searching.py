@@ -175,7 +175,7 @@ def test_what_the_request_leaves_open_comes_from_the_collection(engine_library: 
     result = engine_library.search(SearchRequest("default", "docs", "alpha"))
     defaults = engine_library.collection.settings.retrieval
     assert (result.plan.mode, result.plan.top_k) == (defaults.mode, defaults.top_k)
-    weight = defaults.dense_weight + result.plan.strategy.weight_shift
+    weight = defaults.dense_weight + result.plan.rules.weight_shift
     assert result.plan.min_relevance == defaults.min_relevance
     assert result.plan.dense_weight == pytest.approx(weight)
     assert len(result.hits) == defaults.top_k

@@ -5,8 +5,15 @@ import pytest
 from groundwire.kernel.collection import ProfileName, SearchMode
 from groundwire.kernel.query_log import QueryType
 from groundwire.kernel.records import TurnPlace
-from groundwire.retrieve.queries import strategy_of
-from groundwire.retrieve.ranking import Fate, RankingRules, adjust, rules_for, withheld_because
+from groundwire.retrieve.ranking import (
+    NEIGHBOUR_SHARE,
+    PROFILE_RULES,
+    Fate,
+    RankingRules,
+    adjust,
+    rules_for,
+    withheld_because,
+)
 from tests.unit.retrieve.ranked_chunks import chunk_facts, scores_of
 
 TURNS = {1: TurnPlace("c", 1, "user"), 2: TurnPlace("c", 1, "user"), 3: TurnPlace("c", 1, "assistant")}
@@ -40,11 +47,12 @@ def test_only_the_best_chunks_follow_their_neighbours() -> None:
 
 
 def test_a_type_of_query_follows_neighbours_where_the_profile_does_not() -> None:
-    strategy = strategy_of(QueryType.CONCEPTUAL, "What is an owl?")
-    assert strategy.neighbour_share > 0.0
-    assert rules_for(ProfileName.BOOK, SearchMode.VECTOR, None, strategy).neighbours == strategy.neighbour_share
-    general = rules_for(ProfileName.GENERAL, SearchMode.HYBRID, None, strategy).neighbours
-    assert general == max(strategy.neighbour_share, rules_for(ProfileName.GENERAL, SearchMode.HYBRID).neighbours)
+    by_vector, general = (
+        rules_for(profile, mode, None, QueryType.CONCEPTUAL, "What is an owl?")
+        for profile, mode in ((ProfileName.BOOK, SearchMode.VECTOR), (ProfileName.GENERAL, SearchMode.HYBRID))
+    )
+    assert by_vector.neighbours == NEIGHBOUR_SHARE > 0.0
+    assert general.neighbours == max(NEIGHBOUR_SHARE, PROFILE_RULES[ProfileName.GENERAL].neighbours)
 
 
 def test_a_chunk_that_follows_its_neighbour_gets_ahead_of_those_that_it_overtakes() -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from groundwire.kernel.collection import ProfileName, SearchMode
+from groundwire.kernel.query_log import QueryType
 from groundwire.retrieve.ranking import RankingRules, rules_for, select
 
 
@@ -26,13 +27,18 @@ def _selected(top_k: int, spread: float) -> list[int]:
     return [each.place for each in chosen]
 
 
+def _rules(profile: ProfileName, mode: SearchMode) -> RankingRules:
+    """Return those of a query whose type changes nothing."""
+    return rules_for(profile, mode, None, QueryType.SECTION_BASED, "no section named here")
+
+
 def test_only_hybrid_searches_of_books_look_at_chapters() -> None:
-    assert rules_for(ProfileName.BOOK, SearchMode.HYBRID).spread > 0.0
-    assert rules_for(ProfileName.BOOK, SearchMode.VECTOR) == RankingRules()
-    assert rules_for(ProfileName.DOCUMENTS, SearchMode.HYBRID) == RankingRules()
+    assert _rules(ProfileName.BOOK, SearchMode.HYBRID).spread > 0.0
+    assert _rules(ProfileName.BOOK, SearchMode.VECTOR) == RankingRules()
+    assert _rules(ProfileName.DOCUMENTS, SearchMode.HYBRID) == RankingRules()
 
 
 def test_only_hybrid_searches_of_small_chunks_follow_neighbours() -> None:
-    assert rules_for(ProfileName.GENERAL, SearchMode.HYBRID).neighbours > 0.0
-    assert rules_for(ProfileName.GENERAL, SearchMode.LEXICAL) == RankingRules()
-    assert rules_for(ProfileName.BOOK, SearchMode.HYBRID).neighbours == 0.0
+    assert _rules(ProfileName.GENERAL, SearchMode.HYBRID).neighbours > 0.0
+    assert _rules(ProfileName.GENERAL, SearchMode.LEXICAL) == RankingRules()
+    assert _rules(ProfileName.BOOK, SearchMode.HYBRID).neighbours == 0.0

@@ -174,6 +174,6 @@ def test_half_of_the_bonus_is_left_after_the_half_life() -> None:
 
 def test_what_is_no_record_is_neutral() -> None:
     columns = (np.array([1]), np.array([0.5]), np.array([0.5]), np.zeros(1), np.array([0.5]))
-    scores, components = rank_memories(Scores(*columns), {}, MemoryWeights(), NOW)
+    scores, components = rank_memories(Scores(*columns), {}, MemoryWeights(), NOW, {})
     assert (components[1].importance, components[1].recency_bonus, components[1].age_days) == (3, 0.0, np.inf)
     assert scores.relevance[0] == pytest.approx((0.25 + 0.3) / 1.1)

@@ -2,8 +2,10 @@
 
 import pytest
 
+from groundwire.kernel.collection import ProfileName, SearchMode
 from groundwire.kernel.query_log import QueryType
-from groundwire.retrieve.queries import QueryStrategy, classify, find_section_reference, strategy_of
+from groundwire.retrieve.queries import classify, find_section_reference
+from groundwire.retrieve.ranking import RankingRules, rules_for
 
 _CONCEPTUAL, _FACTUAL, _SECTION = QueryType.CONCEPTUAL, QueryType.FACTUAL, QueryType.SECTION_BASED
 
@@ -43,10 +45,13 @@ def test_a_query_has_the_type_its_words_say(query: str, expected: QueryType) -> 
 
 @pytest.mark.requirement("C19")
 def test_words_weigh_more_for_facts_and_vectors_for_concepts() -> None:
-    factual, conceptual = strategy_of(_FACTUAL, "q"), strategy_of(_CONCEPTUAL, "q")
-    assert factual == QueryStrategy(weight_shift=-0.05)
-    assert conceptual == QueryStrategy(weight_shift=0.05, neighbour_share=0.2)
-    assert strategy_of(_SECTION, "no section named here at all") == QueryStrategy()
+    factual, conceptual, unnamed = (
+        rules_for(ProfileName.DOCUMENTS, SearchMode.HYBRID, None, kind, "no section named here at all")
+        for kind in (_FACTUAL, _CONCEPTUAL, _SECTION)
+    )
+    assert factual == RankingRules(weight_shift=-0.05)
+    assert conceptual == RankingRules(weight_shift=0.05, neighbours=0.2)
+    assert unnamed == RankingRules()
 
 
 @pytest.mark.parametrize(

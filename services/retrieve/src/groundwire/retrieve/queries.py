@@ -177,12 +177,6 @@ _ASKING = re.compile(r"(?:which|what|each|every|any|next|last|previous|first|thi
 _TAIL = re.compile(r"\s+(?:says?|tells?|covers?|explains?|mentions?|of|in|from|and\s+how|please)\b.*", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+")
 
-# Chosen on the sum over five sets of questions (docs/adr/0010); 0.15 and 0.1 were too much.
-FACTUAL_SHIFT = -0.05
-CONCEPTUAL_SHIFT = 0.05
-# At 0.3 a small budget of characters gains no more (docs/adr/0019).
-NEIGHBOUR_SHARE = 0.2
-
 # A query of up to so many words that asks nothing is taken for key words, and one rare word decides such a query.
 _FEW_WORDS = 4
 _CONCEPTUAL = re.compile(
@@ -264,19 +258,6 @@ def _telling_words(text: str) -> frozenset[str]:
     return frozenset(word.casefold() for word in _WORD.findall(text)) - STOP_WORDS
 
 
-@dataclass(frozen=True, slots=True)
-class QueryStrategy:
-    """What a type of query changes.
-
-    `weight_shift` is added to the share of the vectors where the request does not give one. `neighbour_share` in
-    [0, 1] is how much of the way a chunk follows a better neighbour. Chunks of `section` are preferred.
-    """
-
-    weight_shift: float = 0.0
-    neighbour_share: float = 0.0
-    section: SectionReference | None = None
-
-
 @lru_cache(maxsize=256)
 def classify(query: str) -> QueryType:
     """Return the type of a query by its words.
@@ -295,17 +276,6 @@ def classify(query: str) -> QueryType:
     if _FACTUAL.search(query) or not is_question:
         return QueryType.FACTUAL
     return QueryType.CONCEPTUAL
-
-
-def strategy_of(kind: QueryType, query: str) -> QueryStrategy:
-    """Return what a type changes for one query; section-based changes nothing when no section is named."""
-    match kind:
-        case QueryType.FACTUAL:
-            return QueryStrategy(weight_shift=FACTUAL_SHIFT)
-        case QueryType.CONCEPTUAL:
-            return QueryStrategy(weight_shift=CONCEPTUAL_SHIFT, neighbour_share=NEIGHBOUR_SHARE)
-        case QueryType.SECTION_BASED:
-            return QueryStrategy(section=find_section_reference(query))
 
 
 CHAPTERS = 3

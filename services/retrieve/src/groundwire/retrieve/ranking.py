@@ -22,8 +22,9 @@ from groundwire.kernel.collection import MemoryWeights, ProfileName, SearchMode
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.filters import And, Comparator, Comparison, Filter
 from groundwire.kernel.identifiers import is_approved
+from groundwire.kernel.query_log import QueryType
 from groundwire.kernel.records import RecordFacts, TurnPlace
-from groundwire.retrieve.queries import QueryStrategy, SectionReference
+from groundwire.retrieve.queries import SectionReference, find_section_reference
 
 Numbers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -160,7 +161,7 @@ def rank_memories(
     records: Mapping[int, RecordFacts],
     weights: MemoryWeights,
     now: datetime,
-    contradictions: Mapping[int, Collection[int]] = MappingProxyType({}),
+    contradictions: Mapping[int, Collection[int]],
 ) -> tuple[Scores, Mapping[int, MemoryScore]]:
     """Return the candidates in the order of memories, with the components of each; ties newest first, then by number.
 
@@ -201,18 +202,25 @@ def rank_memories(
 
 @dataclass(frozen=True, slots=True)
 class RankingRules:
-    """What the profile of a collection and the type of a query add to the fused scores.
+    """What the profile of a collection and the type of a query change.
 
     `neighbours` in [0, 1] is how much of the way a chunk follows a better neighbour, the chunk before or after it.
     `spread` in [0, 1] is what each further chunk of a chapter must be better by to be selected, as a share of the range
     of all relevances. `turns` in [0, 1] is how much of the way a turn of a conversation follows a better one, the turn
-    before it. Chunks of `section` are preferred.
+    before it. Chunks of `section` are preferred. `weight_shift` is added to the share of the vectors where the request
+    does not give one.
     """
 
     neighbours: float = 0.0
     spread: float = 0.0
     turns: float = 0.0
     section: SectionReference | None = None
+    weight_shift: float = 0.0
+
+    @property
+    def compares_all(self) -> bool:
+        """Return whether all candidates are compared with one another, not only the best."""
+        return self.spread > 0.0 or self.section is not None
 
 
 class Fate(StrEnum):
@@ -232,6 +240,11 @@ PROFILE_RULES: Mapping[ProfileName, RankingRules] = MappingProxyType(
 )
 """Measured with `benchmarks/quality.py` (docs/adr/0019): what a small chunk says goes on in the next one, and five
 chunks of one chapter of a book answer fewer questions than chunks of five chapters. Others rank chunk by chunk."""
+# Chosen on the sum over five sets of questions (docs/adr/0010); 0.15 and 0.1 were too much.
+FACTUAL_SHIFT = -0.05
+CONCEPTUAL_SHIFT = 0.05
+# At 0.3 a small budget of characters gains no more (docs/adr/0019).
+NEIGHBOUR_SHARE = 0.2
 TURN_SHARE = 0.5
 """What is asked in one turn is answered in the next, often in words that do not say what it is about (measured with
 `benchmarks/quality.py memory`)."""
@@ -260,12 +273,12 @@ class Reranker(Protocol):
 
 
 def rules_for(
-    profile: ProfileName, mode: SearchMode, where: Filter | None = None, strategy: QueryStrategy | None = None
+    profile: ProfileName, mode: SearchMode, where: Filter | None, kind: QueryType, query: str
 ) -> RankingRules:
-    """Return the rules of a profile, with that of turns where a search is for them, and what a type of query adds.
+    """Return the rules of a profile, with that of turns where a search is for them, and what a type of query changes.
 
     It is by its filter, or because it is for everything in a collection of conversations. Searches by vectors or words
-    alone rank by that score and by what the query's type says.
+    alone rank by that score and by what the query's type says, nothing where a section is meant and none is named.
     """
     rules = RankingRules()
     if mode is SearchMode.HYBRID:
@@ -273,9 +286,14 @@ def rules_for(
         conditions = where.clauses if isinstance(where, And) else (where,)
         if _TURNS in conditions or (where is None and profile is ProfileName.CONVERSATIONS):
             rules = replace(rules, turns=TURN_SHARE)
-    if strategy is None:
-        return rules
-    return replace(rules, neighbours=max(rules.neighbours, strategy.neighbour_share), section=strategy.section)
+    match kind:
+        case QueryType.FACTUAL:
+            return replace(rules, weight_shift=FACTUAL_SHIFT)
+        case QueryType.CONCEPTUAL:
+            neighbours = max(rules.neighbours, NEIGHBOUR_SHARE)
+            return replace(rules, neighbours=neighbours, weight_shift=CONCEPTUAL_SHIFT)
+        case QueryType.SECTION_BASED:
+            return replace(rules, section=find_section_reference(query))
 
 
 def adjust(
@@ -283,8 +301,8 @@ def adjust(
     facts: Sequence[ChunkFacts],
     rules: RankingRules,
     window: int,
-    withheld: Collection[int] = (),
-    turns: Mapping[int, TurnPlace] = MappingProxyType({}),
+    withheld: Collection[int],
+    turns: Mapping[int, TurnPlace],
 ) -> Scores:
     """Return the scores with all adjustments, each of which only raises, within [0, 1].
 

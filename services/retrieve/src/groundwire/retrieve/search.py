@@ -50,7 +50,6 @@ from groundwire.retrieve.queries import (
     choose_sections,
     classify,
     dense_weight_for,
-    strategy_of,
     within,
 )
 from groundwire.retrieve.ranking import (
@@ -357,7 +356,7 @@ class Search:
         plan = self._plan(request, view.collection, where)
         # An explanation says what its own search did, and some rules compare all candidates of a type, not the best
         # alone.
-        if record_type is not None and shared is not None and not request.explain and not plan.needs_all:
+        if record_type is not None and shared is not None and not request.explain and not plan.rules.compares_all:
             found = shared.of_type(record_type, at_least=plan.window, uses_words=plan.mode is not SearchMode.VECTOR)
         matches = FilterMatches(view, where, self.filter_cache)
         if record_type is not None and found is None:
@@ -474,8 +473,7 @@ class Search:
         # Classified also where the request applies another type: the log and the report say what the query is.
         kind = classify(request.query)
         applied = kind if not request.query_types or kind in request.query_types else request.query_types[0]
-        strategy = strategy_of(applied, request.query)
-        rules = rules_for(collection.profile, mode, where, strategy)
+        rules = rules_for(collection.profile, mode, where, applied, request.query)
         reranks = self.reranker is not None and request.rerank is not False
         # Among how many of the best something else than their relevance chooses.
         reach = max(
@@ -493,13 +491,11 @@ class Search:
             top_k=top_k,
             # Twice the results, because some are withheld, repeat others or are not visible any more.
             depth=max(at_least, 2 * top_k),
-            needs_all=rules.spread > 0.0 or rules.section is not None,
             window=max(_LOOKED_AT_AT_LEAST, _LOOKED_AT_PER_RESULT * top_k, reach),
             min_relevance=defaults.min_relevance if request.min_relevance is None else request.min_relevance,
             rules=rules,
             query_type=kind,
             applied_type=applied,
-            strategy=strategy,
             approved_prefixes=self._approved_prefixes(collection),
             diversity=request.diversity,
             ranking=request.ranking,
@@ -568,7 +564,7 @@ class Search:
         elif weight is None:
             default = self.settings.dense_weight
             default = plan.collection.settings.retrieval.dense_weight if default is None else default
-            shifted = min(1.0, max(0.0, default + plan.strategy.weight_shift))
+            shifted = min(1.0, max(0.0, default + plan.rules.weight_shift))
             weight = dense_weight_for(shifted, words.parsed, words.frequencies, words.chunk_count)
         return replace(
             plan,
@@ -586,7 +582,7 @@ class Search:
         Raises:
             StoreUnavailableError: the engine failed.
         """
-        if not plan.needs_all:
+        if not plan.rules.compares_all:
             candidates = pool.best(plan.vector, plan.depth)
             scores = fuse(candidates.numbers, candidates.similarities, candidates.lexical(), plan.dense_weight)
             # Where chunks do not change one another's rank, few more than the results are looked at first.

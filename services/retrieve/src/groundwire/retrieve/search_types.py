@@ -13,7 +13,7 @@ from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.filters import Filter
 from groundwire.kernel.identifiers import GLOBAL_SCOPE
 from groundwire.kernel.query_log import QueryType
-from groundwire.retrieve.queries import ChosenSection, QueryStrategy, distinct_words
+from groundwire.retrieve.queries import ChosenSection, distinct_words
 from groundwire.retrieve.ranking import Fate, MemoryScore, RankingRules, Score, Scores
 from groundwire.retrieve.vector_search import VectorPlan
 
@@ -130,11 +130,10 @@ class SearchRequest:
 class SearchPlan:
     """A request with every default filled in and its filter in canonical form.
 
-    `query_type` is what the query was classified as, `applied_type` the one whose `strategy` applies. `depth` is how
-    many candidates the vectors and the words bring each at first, `window` how many of the best are looked at as
-    chunks, not only as scores. `needs_all`: adjustments look at every candidate, not only at the best. Every list of
-    `approved_prefixes` has to approve a source, an empty one approves all. Memories are as old as they were when the
-    question was `asked`. `reranks` says whether the reranker orders the best.
+    `query_type` is what the query was classified as, `applied_type` the one whose rules apply. `depth` is how many
+    candidates the vectors and the words bring each at first, `window` how many of the best are looked at as chunks, not
+    only as scores. Every list of `approved_prefixes` has to approve a source, an empty one approves all. Memories are
+    as old as they were when the question was `asked`. `reranks` says whether the reranker orders the best.
 
     `vector`, `terms`, `phrases` and `dense_weight` are known once the query has been embedded and its words looked up.
     `vector` stays None when the model did not answer and the words suffice.
@@ -146,12 +145,10 @@ class SearchPlan:
     top_k: int
     depth: int
     window: int
-    needs_all: bool
     min_relevance: float
     rules: RankingRules
     query_type: QueryType
     applied_type: QueryType
-    strategy: QueryStrategy
     approved_prefixes: tuple[Sequence[str], ...]
     asked: datetime
     diversity: float = 0.0
