@@ -5,13 +5,14 @@ from typing import Any, cast
 import click
 import pytest
 
-from groundwire.cli.ingest import FileOptions, IngestRun, MissingDocument
+from groundwire.api.common.v1.document_pb2 import Document
+from groundwire.cli.ingest import FileOptions, IngestRun
 from groundwire.cli.options import check_consent
 from groundwire.cli.source_files import SourceFiles, check_roots, is_missing
 from groundwire.client import GroundwireClient
 from groundwire.kernel.errors import InvalidRequestError
 
-MISSING = [MissingDocument(f"{number}.md", f"doc_{number}", 3) for number in range(25)]
+MISSING = [Document(source_uri=f"{number}.md", document_id=f"doc_{number}", chunk_count=3) for number in range(25)]
 
 
 @pytest.mark.parametrize(

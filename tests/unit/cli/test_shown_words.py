@@ -3,6 +3,7 @@
 import click
 import pytest
 
+from groundwire.api.common.v1.document_pb2 import Document
 from groundwire.api.ingest.v1 import maintenance_service_pb2 as maintenance_pb
 from groundwire.api.ingest.v1.collection_pb2 import CHUNKER_FIXED
 from groundwire.api.retrieve.v1.retrieve_report_pb2 import RetrieveReport
@@ -10,7 +11,6 @@ from groundwire.api.retrieve.v1.retrieve_service_pb2 import RetrieveResponse
 from groundwire.cli.ingest import (
     PLAN_COUNTS,
     FileOutcome,
-    MissingDocument,
     chunking_policy,
     reason_of,
     run_json,
@@ -61,7 +61,7 @@ def test_only_the_rules_that_are_given_are_sent() -> None:
 
 
 def test_the_sums_of_a_plan_are_those_of_its_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    missing = [MissingDocument("gone.md", "doc_x", 3)]
+    missing = [Document(source_uri="gone.md", document_id="doc_x", chunk_count=3)]
     counts = {"added": 1, "kept": 5, "removed": 1, "embedded": 1, "tokens": 1140}
     show_plan(run_json([FileOutcome("a.md", "replaced", counts)], [], missing, PLAN_COUNTS))
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import click
 
-from groundwire.api.common.v1.document_pb2 import DocumentFields, DocumentReference
+from groundwire.api.common.v1.document_pb2 import Document, DocumentFields, DocumentReference
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.ingest.v1.collection_pb2 import Chunker, ChunkingPolicy, Profile
 from groundwire.api.ingest.v1.ingest_result_pb2 import INGEST_WARNING_KIND_CHUNK_UNDERSIZED, IngestWarning
@@ -84,16 +84,7 @@ _CLASH = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class MissingDocument:
-    """A document whose file is gone."""
-
-    source_uri: str
-    document_id: str
-    chunk_count: int
-
-
-WorkT = TypeVar("WorkT", SourceFile, MissingDocument)
+WorkT = TypeVar("WorkT", SourceFile, Document)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +119,7 @@ class FileProgress(ProgressBar):
 def run_json(
     outcomes: Sequence[FileOutcome],
     skipped: Sequence[SkippedFile],
-    deleted: Sequence[MissingDocument] = (),
+    deleted: Sequence[Document] = (),
     count_names: Sequence[str] = INGEST_COUNTS,
 ) -> dict[str, Any]:
     """Return what an ingest did, or with PLAN_COUNTS would do, as `--json` prints it.
@@ -497,7 +488,7 @@ class IngestRun:
             StoppedRun: it ended before its end; nothing is printed.
         """
         plan_file = partial(self._plan_file, Profile.Value(f"PROFILE_{(profile or 'general').upper()}"))
-        missing: list[MissingDocument] = []
+        missing: list[Document] = []
         try:
             info = self.client.collection(self.collection).info()
         except CollectionNotFoundError:  # an ingest would create it
@@ -526,7 +517,7 @@ class IngestRun:
     def _report(
         self,
         outcomes: Sequence[FileOutcome],
-        deleted: Sequence[MissingDocument],
+        deleted: Sequence[Document],
         count_names: Sequence[str] = INGEST_COUNTS,
     ) -> bool:
         """Print what was done, or would be; return whether no file failed."""
@@ -610,7 +601,7 @@ class IngestRun:
             document_id=result.document.document_id,
         )
 
-    def _delete(self, document: MissingDocument, _: FileProgress) -> FileOutcome:
+    def _delete(self, document: Document, _: FileProgress) -> FileOutcome:
         # By source, so that a document with other sources stays with those. It can be restored.
         reference = DocumentReference(source_uri=document.source_uri)
         with suppress(DocumentNotFoundError):
@@ -646,19 +637,19 @@ class IngestRun:
         is_own = self.options.chunking is not None
         return tuple(each.message for each in warnings if is_own or each.kind != INGEST_WARNING_KIND_CHUNK_UNDERSIZED)
 
-    def _missing(self) -> list[MissingDocument]:
+    def _missing(self) -> list[Document]:
         """Return the documents that came from below the roots and have no file there any more, by source."""
         if not self.roots:
             return []
         known = {file.source_uri for file in self.sources.files}
         start = source_start(self.prefix)
         return [
-            MissingDocument(document.source, document.document_id, document.chunk_count)
+            document.message
             for document in self.client.collection(self.collection).documents(source_prefix=start)
             if document.source not in known and is_missing(document.source.removeprefix(start), self.roots)
         ]
 
-    def _may_delete(self, missing: Sequence[MissingDocument]) -> bool:
+    def _may_delete(self, missing: Sequence[Document]) -> bool:
         """Return whether the documents may be deleted, asking at the terminal."""
         if self.may_delete:
             return True

@@ -37,7 +37,7 @@ from groundwire.cli.output import (
     printed_as_json,
 )
 from groundwire.client import GroundwireClient
-from groundwire.client.values import both_filters, named_value
+from groundwire.client.values import FilterJson, both_filters, named_value
 from groundwire.kernel.errors import CollectionNotFoundError, InvalidRequestError
 from groundwire.kernel.records import SOURCE_PREFIX
 
@@ -291,9 +291,11 @@ def _change_links(method: str, record_id: str, collection: str, **targets: tuple
         print_fields({"record_id": record_id, **{kind: list(ids) for kind, ids in kinds.items()}})
 
 
-def _check_selection(record_ids: tuple[str, ...], entity: str | None, condition: str | None) -> None:
+def _filter_of(record_ids: tuple[str, ...], entity: str | None, condition: str | None) -> FilterJson | None:
+    """Return the filter that says which records are meant, None where their ids do."""
     if sum((bool(record_ids), entity is not None, condition is not None)) != 1:
         raise InvalidRequestError.of("ID", "one of ids, --entity and --filter must say which records")
+    return condition if entity is None else {"entity": entity}
 
 
 @app.command("delete")
@@ -308,8 +310,7 @@ def delete_records(
     record_ids: tuple[str, ...], collection: str, entity: str | None, condition: str | None, permanent: bool, yes: bool
 ) -> None:
     """Delete records by id, by entity or by filter, so that they can be restored; with --permanent for good."""
-    _check_selection(record_ids, entity, condition)
-    where = {"entity": entity} if entity is not None else condition
+    where = _filter_of(record_ids, entity, condition)
     what = f"all records of {entity}" if entity is not None else "these records"
     # Nobody is asked where the records can be restored.
     if permanent and not yes:
@@ -335,8 +336,7 @@ def delete_records(
 @server_options
 def restore_records(record_ids: tuple[str, ...], collection: str, entity: str | None, condition: str | None) -> None:
     """Bring back records that were deleted, by id, by entity or by filter; `memory list --deleted` shows them."""
-    _check_selection(record_ids, entity, condition)
-    where = {"entity": entity} if entity is not None else condition
+    where = _filter_of(record_ids, entity, condition)
     with connect() as client:
         results = client.collection(collection).restore_records(record_ids, filter=where)
     if printed_as_json([result.message for result in results]):
