@@ -16,7 +16,6 @@ from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.vector_store import VectorStore
 from groundwire.retrieve.candidates import SpareThreads
 from groundwire.retrieve.consistency import WaitForPosition
-from groundwire.retrieve.context import RetrieveContext
 from groundwire.retrieve.expansion import ExpandChunks
 from groundwire.retrieve.filters import FilterCache
 from groundwire.retrieve.library import LibraryServicer
@@ -106,10 +105,8 @@ def build(
         record=RecordSearch(catalog.collections, recorder, pipeline, settings.query_log, accesses),
         embedder=embedder,
         settings=settings,
-        clock=time,
         results=ResultCache(settings.result_cache_mib << 20, database, search.views, tokens),
         expand_chunks=ExpandChunks(catalog.chunks, settings.approved_source_prefixes),
-        retrieve_context=RetrieveContext(search),
         workers=workers,
         lookups=lookups,
     )

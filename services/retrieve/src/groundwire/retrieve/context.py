@@ -81,81 +81,74 @@ class Context:
     lacks_dense: bool
 
 
-@dataclass(frozen=True, slots=True)
-class RetrieveContext:
-    """Gathers contexts; safe to call from many threads at once."""
+def retrieve_context(search: Search, request: ContextRequest, budget: Budget) -> Context:
+    """Return what there is to know.
 
-    search: Search
+    Raises:
+        CollectionNotFoundError: no such collection.
+        InvalidFilterError: the filter does not fit the collection's fields.
 
-    def retrieve(self, request: ContextRequest, budget: Budget) -> Context:
-        """Return what there is to know.
+        All others of `Search.search` too.
+    """
+    return search.read(
+        request.search, budget, lambda view, is_last: _gather(search, request, view, budget, is_last=is_last)
+    )
 
-        Raises:
-            CollectionNotFoundError: no such collection.
-            InvalidFilterError: the filter does not fit the collection's fields.
 
-            All others of `Search.search` too.
-        """
-        return self.search.read(
-            request.search, budget, lambda view, is_last: self._gather(request, view, budget, is_last=is_last)
+def _gather(search: Search, request: ContextRequest, view: SearchView, budget: Budget, *, is_last: bool) -> Context:
+    found: dict[str, list[list[ContextEntry]]] = {}
+    # What a section is searched for is nearly always among the best of all; only rare types need a search more.
+    kinds = (*request.limits, *([_DOCUMENTS] if request.with_documents else []))
+    # What was said before helps to find documents; of facts about somebody it finds those that were not asked for.
+    alone = replace(request.search, context="")
+    prepared, shared, lacks_dense = request.search.prepared, None, False
+    if any(kind not in _BY_TIME or not request.conversation_id for kind in kinds):
+        prepared, shared = search.search_for_several(view, alone, budget, is_last=is_last)
+    for kind in kinds:
+        budget.check()
+        if kind in _BY_TIME and request.conversation_id:
+            where = resolved(request.search, view)
+            with view.together():
+                numbers = view.newest(request.conversation_id, kind, where, request.limits[kind])
+                stored = view.chunks(numbers, where)
+            found[kind] = [[ContextEntry(stored[number])] for number in numbers if number in stored]
+            continue
+        goes_on = kind == _DOCUMENTS and bool(request.search.context)
+        asked = request.search if goes_on else replace(alone, prepared=prepared)
+        if kind == _DOCUMENTS:
+            asked = replace(asked, added=Exists("record_type", present=False))
+        else:
+            is_record = Comparison("record_type", Comparator.EQ, kind)
+            asked = replace(asked, added=is_record, top_k=request.limits[kind])
+        if kind == "memory":
+            asked = replace(asked, ranking=Ranking.MEMORY)
+        elif kind == "persona":
+            # By vectors alone: what words add depends on the other parts of the persona, and is no measure of its
+            # own. So questions about identity, tone and rules bring a part, and others mostly none.
+            least = max(search.settings.rag_persona_min_relevance, asked.min_relevance or 0.0)
+            asked = replace(asked, mode=SearchMode.VECTOR, min_relevance=least)
+        result = search.search_in(
+            view,
+            asked,
+            budget,
+            Progress(search.clock, None),
+            is_last=is_last,
+            record_type="" if kind == _DOCUMENTS else kind,
+            shared=None if goes_on else shared,
         )
-
-    def _gather(self, request: ContextRequest, view: SearchView, budget: Budget, *, is_last: bool) -> Context:
-        found: dict[str, list[list[ContextEntry]]] = {}
-        # What a section is searched for is nearly always among the best of all; only rare types need a search more.
-        kinds = (*request.limits, *([_DOCUMENTS] if request.with_documents else []))
-        # What was said before helps to find documents; of facts about somebody it finds those that were not asked for.
-        alone = replace(request.search, context="")
-        prepared, shared, lacks_dense = request.search.prepared, None, False
-        if any(kind not in _BY_TIME or not request.conversation_id for kind in kinds):
-            prepared, shared = self.search.search_for_several(view, alone, budget, is_last=is_last)
-        for kind in kinds:
-            budget.check()
-            if kind in _BY_TIME and request.conversation_id:
-                where = resolved(request.search, view)
-                with view.together():
-                    numbers = view.newest(request.conversation_id, kind, where, request.limits[kind])
-                    stored = view.chunks(numbers, where)
-                found[kind] = [[ContextEntry(stored[number])] for number in numbers if number in stored]
-                continue
-            goes_on = kind == _DOCUMENTS and bool(request.search.context)
-            search = request.search if goes_on else replace(alone, prepared=prepared)
-            if kind == _DOCUMENTS:
-                search = replace(search, added=Exists("record_type", present=False))
-            else:
-                is_record = Comparison("record_type", Comparator.EQ, kind)
-                search = replace(search, added=is_record, top_k=request.limits[kind])
-            if kind == "memory":
-                search = replace(search, ranking=Ranking.MEMORY)
-            elif kind == "persona":
-                # By vectors alone: what words add depends on the other parts of the persona, and is no measure of its
-                # own. So questions about identity, tone and rules bring a part, and others mostly none.
-                least = max(self.search.settings.rag_persona_min_relevance, search.min_relevance or 0.0)
-                search = replace(search, mode=SearchMode.VECTOR, min_relevance=least)
-            result = self.search.search_in(
-                view,
-                search,
-                budget,
-                Progress(self.search.clock, None),
-                is_last=is_last,
-                record_type="" if kind == _DOCUMENTS else kind,
-                shared=None if goes_on else shared,
-            )
-            lacks_dense = lacks_dense or result.lacks_dense
-            entries = [ContextEntry(hit.stored, hit) for hit in result.hits]
-            if kind == "memory":
-                found[kind] = _contradicting_together(entries, view, resolved(search, view), request.limits[kind])
-            else:
-                newest_first = (
-                    sorted(entries, key=lambda entry: entry.time, reverse=True) if kind in _BY_TIME else entries
-                )
-                found[kind] = [[entry] for entry in newest_first]
-        sections, tokens = _fitting(found, request.max_tokens)
-        token = self.search.wait_for_position.tokens.issue(
-            view.position, tenant=request.search.tenant, collection_uid=view.collection.uid
-        )
-        documents = sections.pop(_DOCUMENTS, ContextSection())
-        return Context(sections, documents, tokens, view.position, token, lacks_dense)
+        lacks_dense = lacks_dense or result.lacks_dense
+        entries = [ContextEntry(hit.stored, hit) for hit in result.hits]
+        if kind == "memory":
+            found[kind] = _contradicting_together(entries, view, resolved(asked, view), request.limits[kind])
+        else:
+            newest_first = sorted(entries, key=lambda entry: entry.time, reverse=True) if kind in _BY_TIME else entries
+            found[kind] = [[entry] for entry in newest_first]
+    sections, tokens = _fitting(found, request.max_tokens)
+    token = search.wait_for_position.tokens.issue(
+        view.position, tenant=request.search.tenant, collection_uid=view.collection.uid
+    )
+    documents = sections.pop(_DOCUMENTS, ContextSection())
+    return Context(sections, documents, tokens, view.position, token, lacks_dense)
 
 
 def _contradicting_together(

@@ -94,7 +94,7 @@ class DocumentMap:
         match rule.mode:
             case ExpandMode.PARENT:
                 whole = self._extent(0, len(self.leaves) - 1, sequence_num)
-                found = Extent(whole.first, whole.last, Place(0, 0), self.end, whole.requested)
+                found = replace(whole, start=Place(0, 0), end=self.end)
             case ExpandMode.NEIGHBOURS:
                 radius = DEFAULT_RADIUS if rule.radius is None else rule.radius
                 found = self._extent(max(0, first - radius), min(len(self.leaves) - 1, last + radius), sequence_num)

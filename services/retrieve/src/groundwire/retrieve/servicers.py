@@ -10,7 +10,6 @@ from typing import Any, TypeGuard
 
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2_grpc as pb_grpc
-from groundwire.kernel.clock import Clock
 from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.errors import (
     CallCancelledError,
@@ -20,7 +19,7 @@ from groundwire.kernel.errors import (
     ResponseTooLargeError,
 )
 from groundwire.kernel.vectors import unit_vector
-from groundwire.retrieve.context import RetrieveContext
+from groundwire.retrieve.context import retrieve_context
 from groundwire.retrieve.expansion import ExpandChunks, Passage
 from groundwire.retrieve.query_log import (
     ReceivedCall,
@@ -78,10 +77,8 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
     record: RecordSearch
     embedder: Embedder
     settings: RetrieveSettings
-    clock: Clock
     results: ResultCache
     expand_chunks: ExpandChunks
-    retrieve_context: RetrieveContext
     workers: Workers
     lookups: Workers
 
@@ -99,18 +96,18 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
 
     def repeat(self, request: pb.RetrieveRequest, started: float) -> ReadyResponse | None:
         """Return the cached response to an earlier search, if it is certainly still valid; never waits."""
-        cached = self.results.current(cache_key(request_context.current().identity, request))
-        if cached is None or query_time_violations(request, self.clock.now()):
+        cached = self.results.current(cache_key(request))
+        if cached is None or query_time_violations(request, self.search.clock.now()):
             return None
         return self._answer(cached, request, started)
 
     def retrieve(self, request: pb.RetrieveRequest, started: float) -> ReadyResponse:
-        call, key = self._received(request, started), cache_key(request_context.current().identity, request)
+        call, key = self._received(request, started), cache_key(request)
         # Something has changed since, perhaps in another collection: then the response is still good.
         with suppress(GroundwireError):  # the search itself reports what is wrong
             cached = self.results.renewed(key, request.collection)
             # The time is not part of the cache key, so it is the only thing that may be wrong here.
-            if cached is not None and not query_time_violations(request, self.clock.now()):
+            if cached is not None and not query_time_violations(request, self.search.clock.now()):
                 return self._answer(cached, request, started)
         return self._serve(call, request, key)
 
@@ -153,8 +150,7 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
                 own = replace(own, started=own.started - search.prepared.elapsed_s)
             try:
                 # All responses leave in one message, of which each gets an equal part.
-                key = cache_key(request_context.current().identity, item)
-                ready = self._serve(own, item, key, search, max_bytes=MAX_PAGE_BYTES // len(pairs))
+                ready = self._serve(own, item, cache_key(item), search, max_bytes=MAX_PAGE_BYTES // len(pairs))
                 outcomes.append(pb.BatchRetrieveOutcome(response=ready.message()))
             except (CallCancelledError, DeadlineError):
                 raise
@@ -219,7 +215,7 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
 
     def _interpret(self, call: ReceivedCall, request: pb.RetrieveRequest) -> SearchRequest:
         current = request_context.current()
-        search = parse_retrieve_request(request, current.identity, self.settings, self.clock.now())
+        search = parse_retrieve_request(request, current.identity, self.settings, self.search.clock.now())
         return self.search.interpret(search, call.received, current.budget) if search.self_query else search
 
     def _received(self, request: pb.RetrieveRequest, started: float) -> ReceivedCall:
@@ -229,7 +225,7 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
             collection=request.collection,
             query=request.query,
             user_agent=current.user_agent,
-            received=self.clock.now() - timedelta(seconds=time.perf_counter() - started),
+            received=self.search.clock.now() - timedelta(seconds=time.perf_counter() - started),
             started=started,
             # The filter may name an entity as well: it is read when the search is interpreted, or when it has failed.
             names_entity=bool(request.options.entity) or names_entity(request.options.scopes),
@@ -263,8 +259,8 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
     @in_worker
     def RetrieveContext(self, request: pb.RetrieveContextRequest) -> pb.RetrieveContextResponse:
         current = request_context.current()
-        parsed = parse_context_request(request, current.identity, self.settings, self.clock.now())
-        found = self.retrieve_context.retrieve(parsed, current.budget)
+        parsed = parse_context_request(request, current.identity, self.settings, self.search.clock.now())
+        found = retrieve_context(self.search, parsed, current.budget)
         response = to_context_response(request, found)
         # Not cut to size: which section may lose entries is for the caller to say, by `max_tokens`.
         if response.ByteSize() > MAX_PAGE_BYTES:
@@ -285,7 +281,7 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
     @in_worker
     def ParseQuery(self, request: pb.ParseQueryRequest) -> pb.ParseQueryResponse:
         current = request_context.current()
-        asked = parse_question_time(request, self.settings.max_query_chars, self.clock.now())
+        asked = parse_question_time(request, self.settings.max_query_chars, self.search.clock.now())
         parsed = self.search.parse_question.parse(
             current.tenant,
             request.collection,

@@ -10,10 +10,10 @@ from groundwire.catalog.consistency_tokens import ConsistencyTokens
 from groundwire.catalog.database import Database
 from groundwire.catalog.search_view import SearchViews
 from groundwire.kernel.bounded_cache import BoundedCache
-from groundwire.kernel.identity import Identity
 from groundwire.retrieve.query_log import ServedSearch
 from groundwire.retrieve.search_types import SearchResult, SearchState, SearchTimes
 from groundwire.retrieve.wire.responses import ready_response
+from groundwire.rpc import request_context
 from groundwire.rpc.calls import ReadyResponse
 
 # The caller of a request: two credentials of one tenant may see different scopes.
@@ -112,8 +112,9 @@ class ResultCache:
         self._held.put(key, held, len(raw) + len(key[2]) + _OVERHEAD_BYTES)
 
 
-def cache_key(identity: Identity, request: pb.RetrieveRequest) -> CacheKey:
-    """Return what the response to a request is remembered by; it takes a serialization of all of it."""
+def cache_key(request: pb.RetrieveRequest) -> CacheKey:
+    """Return what the response to a request of this call is remembered by; it takes a serialization of all of it."""
+    identity = request_context.current().identity
     if not request.HasField("query_time"):
         return identity.tenant, identity.scopes, request.SerializeToString(deterministic=True)
     # The time of the query changes only the report, which is not cached.
