@@ -257,7 +257,10 @@ class LagGauge:
         self._warned_at = float("-inf")
         self._stalls: list[float] = []
         self._timer: asyncio.TimerHandle | None = None
-        self.reset()
+        self._max_s = 0.0
+        self.total_s = 0.0
+        self._samples = 0
+        self._counts = [0] * _BUCKETS
 
     def start(self) -> None:
         """Begin to sample on the running event loop."""
@@ -277,21 +280,15 @@ class LagGauge:
             self._timer.cancel()
             self._timer = None
 
-    def reset(self) -> None:
-        self._max_s = 0.0
-        self.total_s = 0.0
-        self._samples = 0
-        self._counts = [0] * _BUCKETS
-
     def read(self) -> LagReading:
-        """Return what was seen since the last reset."""
+        """Return what was seen so far."""
         p99_s = 0.0
         if self._samples:
             p99_s = _BUCKET_S * (1 + bisect_left(list(accumulate(self._counts)), 0.99 * self._samples))
         return LagReading(self._max_s, p99_s, self._samples)
 
     def up_to(self, milliseconds: Iterable[int]) -> list[int]:
-        """Return, for each bound up to 1 s, how many samples since the last reset were below it."""
+        """Return, for each bound up to 1 s, how many samples were below it."""
         sums = [0, *accumulate(self._counts)]
         return [sums[bound] for bound in milliseconds]
 
