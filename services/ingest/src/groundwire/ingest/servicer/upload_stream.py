@@ -59,61 +59,6 @@ class UploadClaims:
             del self._held[key]
 
 
-class PartReader:
-    """The parts of one upload, in the order they come.
-
-    A read that exceeds its limit continues in the background, because cancelling it would lose the message.
-    """
-
-    def __init__(self, messages: AsyncIterator[pb.UploadDocumentRequest], lost: asyncio.Event) -> None:
-        self._messages = messages
-        self._lost = asyncio.ensure_future(lost.wait())
-        self._coming: asyncio.Future[pb.UploadDocumentRequest | None] | None = None
-
-    async def next(self, limit_s: float) -> pb.UploadPart | None:
-        """Return the next part, or None at the end.
-
-        Raises:
-            TimeoutError: none came within the limit; call again.
-            ConflictError: a newer stream took the upload over.
-            InvalidRequestError: the message is no part.
-        """
-        if self._coming is None:
-            self._coming = asyncio.ensure_future(anext(self._messages, None))
-        waiting: set[asyncio.Future[Any]] = {self._coming, self._lost}
-        done, _ = await asyncio.wait(waiting, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
-        if self._lost in done:
-            raise ConflictError("the upload was taken over by a newer stream")
-        if self._coming not in done:
-            raise TimeoutError
-        message, self._coming = self._coming.result(), None
-        if message is None:
-            return None
-        if message.WhichOneof("message") != "part":
-            raise InvalidRequestError.of("message", "must be a part after the header")
-        return message.part
-
-    async def close(self) -> None:
-        for task in (self._lost, self._coming):
-            if task is not None:
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
-
-
-@dataclass(frozen=True, slots=True)
-class _Arrival:
-    """An incoming upload and its outcome."""
-
-    header: pb.UploadHeader
-    request: IngestRequest
-    incoming: IncomingUpload
-    budget: Budget
-
-    @property
-    def upload_id(self) -> str:
-        return self.incoming.stored.upload_id
-
-
 @dataclass(frozen=True, slots=True)
 class UploadStream:
     """Receives one document and ingests it.
@@ -152,15 +97,14 @@ class UploadStream:
             with self.uploads.announced(tenant, upload_id, header.total_bytes):
                 opening = self.parts.pools.reads.opened(budget, partial(self._open, header, request, upload_id))
                 async with opening as incoming:
-                    arrival = _Arrival(header, request, incoming, budget)
-                    yield _accepted(upload_id, arrival.incoming.durable_bytes)
-                    async for event in self._receive(messages, arrival, lost):
+                    yield _accepted(upload_id, incoming.durable_bytes)
+                    async for event in self._receive(messages, incoming, lost, budget):
                         yield event
                     if header.run_async:
                         # Beginning an operation ingests nothing, so it takes no thread from those that do.
-                        final = await self.parts.pools.reads.run(budget, self._begin, arrival)
+                        final = await self.parts.pools.reads.run(budget, self._begin, header, request, incoming)
                     else:
-                        async for event in self._ingest(arrival):
+                        async for event in self._ingest(header, request, incoming, budget):
                             if event.HasField("progress"):
                                 yield event
                             else:
@@ -207,57 +151,73 @@ class UploadStream:
             raise
 
     async def _receive(
-        self, messages: AsyncIterator[pb.UploadDocumentRequest], arrival: _Arrival, lost: asyncio.Event
+        self,
+        messages: AsyncIterator[pb.UploadDocumentRequest],
+        incoming: IncomingUpload,
+        lost: asyncio.Event,
+        budget: Budget,
     ) -> Events:
-        incoming, reader = arrival.incoming, PartReader(messages, lost)
+        reads, total = self.parts.pools.reads, incoming.stored.total_bytes
+        taken_over = asyncio.ensure_future(lost.wait())
+        coming: asyncio.Future[pb.UploadDocumentRequest | None] | None = None
         try:
             while True:
-                try:
-                    part = await reader.next(SYNC_EVERY_S)
-                except TimeoutError:  # the client may be waiting for its last part to be acknowledged
-                    is_news = await self.parts.pools.reads.run(arrival.budget, incoming.sync)
+                # A message that takes long is waited for again: cancelling the read would lose it.
+                coming = coming or asyncio.ensure_future(anext(messages, None))
+                waiting: set[asyncio.Future[Any]] = {coming, taken_over}
+                done, _ = await asyncio.wait(waiting, timeout=SYNC_EVERY_S, return_when=asyncio.FIRST_COMPLETED)
+                if taken_over in done:
+                    raise ConflictError("the upload was taken over by a newer stream")
+                if coming not in done:  # the client may be waiting for its last part to be acknowledged
+                    is_news = await reads.run(budget, incoming.sync)
                 else:
-                    if part is None:
+                    message, coming = coming.result(), None
+                    if message is None:
                         return
-                    is_news = await self.parts.pools.reads.run(arrival.budget, incoming.take, part.offset, part.data)
+                    if message.WhichOneof("message") != "part":
+                        raise InvalidRequestError.of("message", "must be a part after the header")
+                    is_news = await reads.run(budget, incoming.take, message.part.offset, message.part.data)
                 if is_news:
-                    received = Progress(Stage.RECEIVING, incoming.durable_bytes, arrival.header.total_bytes)
+                    received = Progress(Stage.RECEIVING, incoming.durable_bytes, total)
                     yield _progress(received, incoming.durable_bytes)
         finally:
-            await reader.close()
+            for task in (taken_over, coming):
+                if task is not None:
+                    task.cancel()
+                    await asyncio.gather(task, return_exceptions=True)
 
-    async def _ingest(self, arrival: _Arrival) -> Events:
-        request, total = arrival.request, arrival.header.total_bytes
+    async def _ingest(
+        self, header: pb.UploadHeader, request: IngestRequest, incoming: IncomingUpload, budget: Budget
+    ) -> Events:
+        upload_id = incoming.stored.upload_id
 
         def run(report: Report) -> pb.UploadDocumentResponse:
-            with arrival.incoming.complete() as original:
+            with incoming.complete() as original:
                 try:
                     result = self.parts.ingest_once(
                         request.tenant,
-                        upload_key(arrival.header, arrival.upload_id, original.sha256()),
-                        lambda receipt: self.documents.ingest(request, original, arrival.budget, report, receipt),
+                        upload_key(header, upload_id, original.sha256()),
+                        lambda receipt: self.documents.ingest(request, original, budget, report, receipt),
                     )
                 except (InvalidRequestError, AlreadyExistsError, StaleSourceVersionError):
-                    self.uploads.forget(request.tenant, arrival.upload_id)  # a retry would fail the same way
+                    self.uploads.forget(request.tenant, upload_id)  # a retry would fail the same way
                     raise
-                self.uploads.finish(request.tenant, arrival.upload_id)
+                self.uploads.finish(request.tenant, upload_id)
                 return self._answer(result, request.collection)
 
-        reported = self.parts.pools.of_document(total).stream(arrival.budget, run, is_passing=lambda _: True)
-        async with aclosing(reported) as events:
+        workers = self.parts.pools.of_document(header.total_bytes)
+        async with aclosing(workers.stream(budget, run, is_passing=lambda _: True)) as events:
             async for event in events:
-                yield _progress(event, total) if isinstance(event, Progress) else event
+                yield _progress(event, header.total_bytes) if isinstance(event, Progress) else event
 
-    def _begin(self, arrival: _Arrival) -> pb.UploadDocumentResponse:
+    def _begin(
+        self, header: pb.UploadHeader, request: IngestRequest, incoming: IncomingUpload
+    ) -> pb.UploadDocumentResponse:
         """Begin an operation that ingests the complete upload."""
-        with arrival.incoming.complete() as original:
-            operation = self.operations.begin(
-                "UploadDocument",
-                upload_key(arrival.header, arrival.upload_id, original.sha256()),
-                arrival.request.collection,
-                lambda _operation_id: arrival.header,
-                arrival.upload_id,
-            )
+        upload_id = incoming.stored.upload_id
+        with incoming.complete() as original:
+            key = upload_key(header, upload_id, original.sha256())
+            operation = self.operations.begin("UploadDocument", key, request.collection, lambda _: header, upload_id)
             return pb.UploadDocumentResponse(operation=operation)
 
     def _answer(self, result: ingest_result_pb2.IngestResult, collection: str) -> pb.UploadDocumentResponse:
