@@ -8,14 +8,14 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
 from groundwire.embedders.hashing import HashingEmbedder
 from groundwire.ingest.parsing import parser_pool
-from groundwire.ingest.parsing.parsed_document import Original, ParseRules, rules_from_message, rules_to_message
+from groundwire.ingest.parsing.parsed_document import Original, ParseRules, rules_from_message
 from groundwire.ingest.parsing.parser_pool import QUICK_BYTES, ParserLimits, ParserPool, ParserProcess
 from groundwire.ingest.parsing.parser_worker import parse_document
 from groundwire.ingest.parsing.source_text import ReadingLimits
@@ -60,7 +60,7 @@ def test_it_finds_what_the_rules_find_here(parser: ParserProcess, tmp_path: Path
 
 
 def test_rules_survive_the_journey() -> None:
-    assert rules_from_message(rules_to_message(RULES)) == RULES
+    assert rules_from_message(asdict(RULES)) == RULES
 
 
 def test_refusals_keep_their_type_field_and_facts(parser: ParserProcess) -> None:

@@ -108,11 +108,8 @@ def stored_content(text: str, span: Span, *, upper: bool) -> str:
     return text[span.start : span.end] if not upper or span.end - span.start <= MAX_CHUNK_CHARS else ""
 
 
-def rules_to_message(rules: ParseRules) -> Message:
-    return asdict(rules)
-
-
 def rules_from_message(message: Mapping[str, Any]) -> ParseRules:
+    """Return the rules whose `asdict` was sent."""
     policy = message["policy"]
     values = {**message, "format": None if message["format"] is None else DocumentFormat(message["format"])}
     kinds = {"unit": ChunkUnit(policy["unit"]), "chunker": ChunkerKind(policy["chunker"])}

@@ -21,7 +21,6 @@ from groundwire.ingest.parsing.parsed_document import (
     ParseRules,
     parsed_from_message,
     refusal_from_message,
-    rules_to_message,
 )
 from groundwire.ingest.parsing.source_text import ReadingLimits
 from groundwire.kernel.budget import Budget
@@ -133,14 +132,11 @@ class ParserProcess:
             child, channel = self._ready(budget)
             # Staged bytes stay on disk: the parser reads them, and the serving process never holds them.
             path = str(original.path) if original.path else None
-            # The system enforces both limits in the process itself; the watch below notices a stall as well.
+            # The system enforces both limits in the process itself; `_answer` notices a stall as well.
             costs = {"cpu_s": math.ceil(limit_s), "more_memory_bytes": more_bytes}
-            channel.send(*json_parts({"rules": rules_to_message(rules), "path": path, **costs}, original.content))
-            watch = _Watch(budget, child, limit_s, limits.stall_s)
+            channel.send(*json_parts({"rules": asdict(rules), "path": path, **costs}, original.content))
             try:
-                while (received := channel.receive(_POLL_S)) is None:
-                    watch.check()
-                answer = read_json(received)
+                answer = self._answer(child, channel, budget, limit_s)
             except _TooSlow:
                 self._kill()
                 raise _too_slow(rules, limit_s) from None
@@ -161,6 +157,31 @@ class ParserProcess:
         if stalls:
             raise UnavailableError("the parser process does not answer")
         raise _damaged(rules, "cannot be parsed: it crashes the parser")
+
+    def _answer(
+        self, child: ChildProcess, channel: Channel, budget: Budget, limit_s: float
+    ) -> tuple[Message, bytearray]:
+        """Wait for what the process says about a document.
+
+        Raises:
+            CallCancelledError, DeadlineError: the budget is over.
+            _TooSlow: the document has used up its processor time.
+            _Stalled: the process does nothing.
+            EOFError, OSError: it has died.
+        """
+        began_s = used_s = child.cpu_s() or 0.0
+        moved_at = time.monotonic()
+        while (received := channel.receive(_POLL_S)) is None:
+            budget.check()
+            # A process that is gone has used nothing more; its connection says that it is gone.
+            before_s, used_s = used_s, max(used_s, child.cpu_s() or 0.0)
+            if used_s - began_s > limit_s:
+                raise _TooSlow
+            if used_s > before_s:
+                moved_at = time.monotonic()
+            elif time.monotonic() - moved_at > self._limits.stall_s:
+                raise _Stalled
+        return read_json(received)
 
     def close(self) -> None:
         """Kill the process; a document in progress fails."""
@@ -262,36 +283,6 @@ def _too_slow(rules: ParseRules, limit_s: float) -> DocumentLimitError:
 def _damaged(rules: ParseRules, why: str) -> DocumentMalformedError:
     found = rules.format.value if rules.format else "unknown"
     return DocumentMalformedError([FieldViolation(rules.field, why)], format=found)
-
-
-class _Watch:
-    """Watches the processor time that a process spends on a document."""
-
-    def __init__(self, budget: Budget, child: ChildProcess, limit_s: float, stall_s: float) -> None:
-        self._budget = budget
-        self._child = child
-        self._limit_s = limit_s
-        self._stall_s = stall_s
-        self._began_s = self._used_s = child.cpu_s() or 0.0
-        self._moved_at = time.monotonic()
-
-    def check(self) -> None:
-        """Return if it is worth waiting longer.
-
-        Raises:
-            CallCancelledError, DeadlineError: the budget is over.
-            _TooSlow: the document has used up its time.
-            _Stalled: the process does nothing.
-        """
-        self._budget.check()
-        # A process that is gone has used nothing more; its connection says that it is gone.
-        used_s, now = self._child.cpu_s() or 0.0, time.monotonic()
-        if used_s - self._began_s > self._limit_s:
-            raise _TooSlow
-        if used_s > self._used_s:
-            self._used_s, self._moved_at = used_s, now
-        elif now - self._moved_at > self._stall_s:
-            raise _Stalled
 
 
 class Cost(IntEnum):
