@@ -48,18 +48,19 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A job that fails for a subject: how often in a row, since when, why, and in how many seconds it is tried again.
+    """A job that fails for a subject: since when, how often in a row, and why.
 
-    `reason` is a value of `ErrorReason`, or INTERNAL for a bug of ours, of which the log says more.
+    `reason` is a value of `ErrorReason`, or INTERNAL for a bug of ours, of which the log says more. It is tried again
+    at `retry_at`, a time of `time.monotonic`.
     """
 
     job: str
     subject: Subject
-    count: int
     since: datetime
+    count: int
     reason: str
     message: str
-    retry_in_s: float
+    retry_at: float
 
 
 @dataclass(slots=True)
@@ -70,16 +71,6 @@ class JobFigures:
     done: int = 0
     failures: int = 0
     last_success: datetime | None = None
-
-
-@dataclass(slots=True)
-class _Trouble:
-    """An unresolved failure; times are those of `time.monotonic`."""
-
-    error: Exception
-    since: datetime
-    count: int = 0
-    retry_at: float = 0.0
 
 
 @dataclass(slots=True)
@@ -107,7 +98,7 @@ class Housekeeping:
         self._guard = threading.Lock()
         # By name of the job and tenant, which is empty for what concerns none.
         self._figures = dict[tuple[str, str], JobFigures]()
-        self._troubles: dict[tuple[str, str], tuple[Subject, _Trouble]] = {}
+        self._failures: dict[tuple[str, str], Failure] = {}  # by name of the job and key of the subject
         self._ran_at: dict[str, float] = {}
         self._threads = list[threading.Thread]()
         for jobs in lanes:
@@ -150,21 +141,8 @@ class Housekeeping:
 
     def failures(self, tenant: str) -> list[Failure]:
         """Return the current failures of the tenant's collections and of the whole server, longest first."""
-        now = time.monotonic()
         with self._guard:
-            found = [
-                Failure(
-                    job=name,
-                    subject=subject,
-                    count=trouble.count,
-                    since=trouble.since,
-                    reason=trouble.error.reason if isinstance(trouble.error, GroundwireError) else "INTERNAL",
-                    message=trouble.error.message if isinstance(trouble.error, GroundwireError) else "internal error",
-                    retry_in_s=max(0.0, trouble.retry_at - now),
-                )
-                for (name, _), (subject, trouble) in self._troubles.items()
-                if subject.tenant in {"", tenant}
-            ]
+            found = [each for each in self._failures.values() if each.subject.tenant in {"", tenant}]
         return sorted(found, key=lambda failure: failure.since)
 
     def figures(self, tenant: str | None = None) -> dict[str, JobFigures]:
@@ -203,9 +181,7 @@ class Housekeeping:
                 # For all its subjects if it is due, else for those whose pause after a failure has ended.
                 now = time.monotonic()
                 with self._guard:
-                    retry_at = {
-                        key: each.retry_at for (name, key), (_, each) in self._troubles.items() if name == job.name
-                    }
+                    retry_at = {key: each.retry_at for (name, key), each in self._failures.items() if name == job.name}
                 is_due = now - self._ran_at.get(job.name, float("-inf")) >= job.every_s
                 if not is_due and all(at > now for at in retry_at.values()):
                     continue
@@ -218,9 +194,9 @@ class Housekeeping:
                     continue
                 keys = {subject.key for subject in subjects}
                 with self._guard:  # subjects that no longer exist, such as a deleted collection, cannot fail any more
-                    for name, key in list(self._troubles):
+                    for name, key in list(self._failures):
                         if name == job.name and key not in keys:
-                            del self._troubles[name, key]
+                            del self._failures[name, key]
                 for subject in subjects:
                     if retry_at.get(subject.key, now) > now or not (is_due or subject.key in retry_at):
                         continue
@@ -244,25 +220,29 @@ class Housekeeping:
         with self._guard:
             figures = self._figures.setdefault((job.name, subject.tenant), JobFigures())
             figures.runs, figures.done, figures.last_success = figures.runs + 1, figures.done + done, self._clock.now()
-            trouble = self._troubles.pop((job.name, subject.key), None)
-        if trouble is not None:
-            _log.info(
-                "housekeeping works again", job=job.name, collection=subject.collection, failures=trouble[1].count
-            )
+            ended = self._failures.pop((job.name, subject.key), None)
+        if ended is not None:
+            _log.info("housekeeping works again", job=job.name, collection=subject.collection, failures=ended.count)
         return done
 
     def _failed(self, job: Job, subject: Subject, error: Exception) -> None:
         with self._guard:
             figures = self._figures.setdefault((job.name, subject.tenant), JobFigures())
             figures.runs, figures.failures = figures.runs + 1, figures.failures + 1
-            key = (job.name, subject.key)
-            _, trouble = self._troubles.setdefault(key, (subject, _Trouble(error, self._clock.now())))
-            trouble.error, trouble.count = error, trouble.count + 1
+            before = self._failures.get((job.name, subject.key))
+            count = 1 if before is None else before.count + 1
             # The exponent is bounded: after a thousand failures in a row the power would not fit into a float.
-            pause_s = min(_FIRST_PAUSE_S * 2 ** min(trouble.count - 1, 10), _LONGEST_PAUSE_S)
-            trouble.retry_at = time.monotonic() + pause_s
-            is_first = trouble.count == 1
-        if is_first:  # an engine that is down for a day would fill the log
+            pause_s = min(_FIRST_PAUSE_S * 2 ** min(count - 1, 10), _LONGEST_PAUSE_S)
+            self._failures[job.name, subject.key] = Failure(
+                job=job.name,
+                subject=subject,
+                since=self._clock.now() if before is None else before.since,
+                count=count,
+                reason=error.reason if isinstance(error, GroundwireError) else "INTERNAL",
+                message=error.message if isinstance(error, GroundwireError) else "internal error",
+                retry_at=time.monotonic() + pause_s,
+            )
+        if count == 1:  # an engine that is down for a day would fill the log
             _log.warning(
                 "housekeeping failed and is tried again", job=job.name, collection=subject.collection, exc_info=error
             )

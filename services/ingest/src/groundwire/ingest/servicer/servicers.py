@@ -5,6 +5,7 @@ Streams, batches and operations have modules of their own.
 # ruff: noqa: ARG002, N802 - names and signatures of the methods are the contract's
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
@@ -458,7 +459,7 @@ class MaintenanceServicer(maintenance_grpc.MaintenanceServiceServicer):
                 message=failure.message[:_MESSAGE_CHARS],
             )
             message.start_time.FromDatetime(failure.since)
-            message.retry_delay.FromNanoseconds(round(failure.retry_in_s * 1e9))
+            message.retry_delay.FromNanoseconds(round(max(0.0, failure.retry_at - time.monotonic()) * 1e9))
         return response
 
 
