@@ -18,16 +18,6 @@ from groundwire.kernel.vector_store import VectorStore
 
 
 @dataclass(frozen=True, slots=True)
-class NewCollection:
-    """A collection to be created; its settings are the profile's with the caller's overrides."""
-
-    tenant: str
-    name: str
-    profile: ProfileName
-    settings: CollectionSettings
-
-
-@dataclass(frozen=True, slots=True)
 class CollectionFigures:
     """A collection, how much of what is live in it, and what of the server holds for it.
 
@@ -61,7 +51,13 @@ class CollectionUpkeep:
     after_delete: Callable[[], None]
 
     def create(
-        self, new: NewCollection, budget: Budget, receipt: Receipt[CollectionFigures] | None = None
+        self,
+        tenant: str,
+        name: str,
+        profile: ProfileName,
+        settings: CollectionSettings,
+        budget: Budget,
+        receipt: Receipt[CollectionFigures] | None = None,
     ) -> CollectionFigures:
         """Create a collection from a profile; one of the same name and settings is returned as it is.
 
@@ -71,12 +67,12 @@ class CollectionUpkeep:
         uid, now = str(uuid.uuid4()), self.catalog.database.clock.now()
         collection = Collection(
             uid=uid,
-            tenant=new.tenant,
-            name=new.name,
-            engine_name=engine_collection_name(new.tenant, uid, self.identity.digest),
-            profile=new.profile,
+            tenant=tenant,
+            name=name,
+            engine_name=engine_collection_name(tenant, uid, self.identity.digest),
+            profile=profile,
             identity=self.identity,
-            settings=new.settings,
+            settings=settings,
             create_time=now,
             update_time=now,
         )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import structlog
 
-from groundwire.ingest.collections import CollectionUpkeep, NewCollection
+from groundwire.ingest.collections import CollectionUpkeep
 from groundwire.ingest.housekeeping import Job, Subject
 from groundwire.ingest.parsing.parsed_document import Original, Parser, ParseRules
 from groundwire.ingest.records import NewRecord, RecordUpkeep
@@ -58,8 +58,7 @@ class PersonaFile:
         # Before the file is read: what changes in between is then loaded again.
         modified = self.path.stat().st_mtime
         if self.collections.catalog.collections.find(identity.tenant, self.collection) is None:
-            new = NewCollection(identity.tenant, self.collection, ProfileName.CONVERSATIONS, settings)
-            self.collections.create(new, budget)
+            self.collections.create(identity.tenant, self.collection, ProfileName.CONVERSATIONS, settings, budget)
         # Imported late: importing pydantic takes long, and few servers have such a file.
         from groundwire.schemas.kinds import with_z  # noqa: PLC0415 - see above
         from groundwire.schemas.registry import check_metadata  # noqa: PLC0415 - see above

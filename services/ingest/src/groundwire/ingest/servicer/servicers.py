@@ -241,7 +241,7 @@ class CollectionServicer(collection_grpc.CollectionServiceServicer):
         current = request_context.current()
         find = self.parts.catalog.collections.find
         new = parse_create_collection(request, current.tenant, self.collections.max_document_bytes, find)
-        return self.collections.create(new, current.budget, receipt)
+        return self.collections.create(current.tenant, *new, current.budget, receipt)
 
     @read
     def GetCollection(self, request: collection_pb.GetCollectionRequest) -> collection_pb.GetCollectionResponse:

@@ -14,7 +14,7 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.api.ingest.v1 import collection_pb2 as pb
 from groundwire.api.ingest.v1 import collection_service_pb2 as service_pb
-from groundwire.ingest.collections import CollectionFigures, NewCollection
+from groundwire.ingest.collections import CollectionFigures
 from groundwire.ingest.wire.fields import given_values, known, parse_chunking
 from groundwire.kernel.collection import (
     DEFAULT_PROFILE,
@@ -64,8 +64,8 @@ def parse_create_collection(
     tenant: str,
     max_document_bytes: int,
     find: Callable[[str, str], Collection | None],
-) -> NewCollection:
-    """Return the collection to create.
+) -> tuple[str, ProfileName, CollectionSettings]:
+    """Return name, profile and settings of the collection to create.
 
     An existing collection keeps earlier defaults: its profile where none is given, and the weight of vectors of a
     book. So a program that creates its collection at every start still gets it.
@@ -82,7 +82,7 @@ def parse_create_collection(
         if stored_weight == _BOOK_DENSE_WEIGHT_OF_0_1_0:
             defaults = replace(defaults, retrieval=replace(defaults.retrieval, dense_weight=stored_weight))
     settings = parse_settings(request.settings, defaults, max_document_bytes)
-    return NewCollection(tenant, name, profile, settings)
+    return name, profile, settings
 
 
 def changed_settings(
