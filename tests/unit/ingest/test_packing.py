@@ -5,12 +5,17 @@ import random
 
 import pytest
 
-from groundwire.ingest.chunking.splitter import Limits, Piece, pack
+from groundwire.ingest.chunking.splitter import Piece, pack
+from groundwire.kernel.collection import ChunkingPolicy, ChunkUnit
 
 
 def pieces(*sizes: int, maximum: int = 10, join: float = 0.0) -> list[Piece]:
     ends = list(itertools.accumulate(sizes))
     return [Piece(end - size, end, size, maximum, 0.0, join) for size, end in zip(sizes, ends, strict=True)]
+
+
+def policy(minimum: int, target: int, min_chars: int = 1) -> ChunkingPolicy:
+    return ChunkingPolicy(ChunkUnit.CHARS, target, minimum, 10, 0.0, min_chars)
 
 
 def sizes_of(found: list[tuple[int, int]], given: list[Piece]) -> list[int]:
@@ -19,31 +24,31 @@ def sizes_of(found: list[tuple[int, int]], given: list[Piece]) -> list[int]:
 
 def test_chunks_come_near_the_target() -> None:
     given = pieces(*[1] * 24)
-    assert sizes_of(pack(given, Limits(4, 8, 1)), given) == [8, 8, 8]
+    assert sizes_of(pack(given, policy(4, 8)), given) == [8, 8, 8]
 
 
 def test_a_short_end_is_balanced_instead_of_left_over() -> None:
     given = pieces(*[1] * 11)
-    assert sorted(sizes_of(pack(given, Limits(4, 8, 1)), given)) == [5, 6]
+    assert sorted(sizes_of(pack(given, policy(4, 8)), given)) == [5, 6]
 
 
 def test_a_small_piece_joins_its_neighbour_when_it_fits() -> None:
     given = pieces(8, 2, join=1.5)
-    assert sizes_of(pack(given, Limits(4, 8, 1)), given) == [10]
+    assert sizes_of(pack(given, policy(4, 8)), given) == [10]
 
 
 def test_a_small_piece_stays_alone_when_it_does_not_fit() -> None:
     given = pieces(9, 2, join=1.5)
-    assert sizes_of(pack(given, Limits(4, 8, 1)), given) == [9, 2]
+    assert sizes_of(pack(given, policy(4, 8)), given) == [9, 2]
 
 
 def test_a_piece_above_the_maximum_is_a_chunk() -> None:
     given = pieces(1, 15, 1)
-    assert sizes_of(pack(given, Limits(1, 8, 1)), given) == [1, 15, 1]
+    assert sizes_of(pack(given, policy(1, 8)), given) == [1, 15, 1]
 
 
 def test_nothing_gives_nothing() -> None:
-    assert pack([], Limits(1, 8, 1)) == []
+    assert pack([], policy(1, 8)) == []
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -55,7 +60,6 @@ def test_no_other_cutting_is_cheaper(seed: int) -> None:
         Piece(start, end, end - start, 10, chance.random(), chance.random())
         for start, end in itertools.pairwise(starts)
     ]
-    limits = Limits(4, 7, 3)
 
     def cost(cuts: tuple[int, ...]) -> float:
         total = 0.0
@@ -68,5 +72,5 @@ def test_no_other_cutting_is_cheaper(seed: int) -> None:
         return total
 
     every = (cuts for n in range(count) for cuts in itertools.combinations(range(1, count), n))
-    chosen = tuple(start for start, _ in pack(given, limits))[1:]
+    chosen = tuple(start for start, _ in pack(given, policy(4, 7, 3)))[1:]
     assert cost(chosen) == pytest.approx(min(map(cost, every)))

@@ -22,7 +22,7 @@ from groundwire.ingest.chunking.cuts import (
     sections_of,
     trim,
 )
-from groundwire.ingest.chunking.splitter import Limits, Splitter, measured_pieces, pack, pieces_of
+from groundwire.ingest.chunking.splitter import Splitter, measured_pieces, pack, pieces_of
 from groundwire.kernel.chunk import MAX_CHUNK_CHARS
 from groundwire.kernel.collection import MAX_CHARS_PER_TOKEN, ChunkingPolicy, ChunkUnit
 from groundwire.kernel.sentences import split_sentences
@@ -63,7 +63,7 @@ class StructureChunker:
             pieces = list(pieces_of(text, run, outline.verbatim, policy, self.splitter, after_cut))
             section_starts, paths = {section.start for section in run}, SectionPaths(text, run)
             previous: _Range | None = None
-            for first, after in pack(pieces, Limits(policy.minimum, policy.target, policy.min_chars)):
+            for first, after in pack(pieces, policy):
                 start, end = trim(text, pieces[first].start, pieces[after - 1].end)
                 if start >= end:
                     continue

@@ -100,15 +100,6 @@ class Piece:
     join_cost: float
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Chunk sizes, 1 <= minimum <= target; `min_chars` counts code points."""
-
-    minimum: int
-    target: int
-    min_chars: int
-
-
 def measured_pieces(
     source: str, offset: int, policy: ChunkingPolicy, splitter: Splitter
 ) -> Iterator[tuple[int, int, int]]:
@@ -159,7 +150,7 @@ def pieces_of(
             yield Piece(start, end, size, policy.maximum if index == 0 else maximum_after_cut, cut, join)
 
 
-def pack(pieces: Sequence[Piece], limits: Limits) -> list[tuple[int, int]]:
+def pack(pieces: Sequence[Piece], policy: ChunkingPolicy) -> list[tuple[int, int]]:
     """Return the chunks as ranges of piece indexes (half-open), in order, covering all pieces.
 
     The cost of a chunk is ((size - target) / target)^2, plus 100 when it is under a minimum, plus the
@@ -170,7 +161,7 @@ def pack(pieces: Sequence[Piece], limits: Limits) -> list[tuple[int, int]]:
     sums = list(accumulate((piece.size for piece in pieces), initial=0))
     joins = list(accumulate((piece.join_cost for piece in pieces), initial=0.0))
     largest = max((piece.maximum for piece in pieces), default=0)
-    target, minimum, min_chars = limits.target, limits.minimum, limits.min_chars
+    target, minimum, min_chars = policy.target, policy.minimum, policy.min_chars
     best = [0.0] + [float("inf")] * len(pieces)  # cost of the cheapest cutting of the pieces before i
     begin = [0] * (len(pieces) + 1)  # where its last chunk begins
     for end, last in enumerate(pieces, start=1):
