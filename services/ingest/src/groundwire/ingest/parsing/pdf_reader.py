@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from itertools import pairwise
 from statistics import median, median_high
@@ -89,11 +89,11 @@ def with_layout(text: str, lines: Sequence[Line]) -> str:
         code_end = max(code_end, index)
         while code_end < len(lines) and lines[code_end].is_fixed:
             code_end += 1
-        count, wrapped = _table_at(lines, index, step), _wrapped_table_at(lines, index, step)
-        block = lines[index : index + max(count, wrapped.count)]
+        count, (wrapped_count, wrapped) = _table_at(lines, index, step), _wrapped_table_at(lines, index, step)
+        block = lines[index : index + max(count, wrapped_count)]
         shown = ""
         if block:
-            cells = wrapped.rows if wrapped.count > count else _cells_of(block)
+            cells = wrapped if wrapped_count > count else _cells_of(block)
             shown = _as_markdown(cells, is_bolder=block[0].weight >= block[1].weight + _BOLDER)
         elif not is_typed and (block := lines[index : index + _code_at(lines, index, code_end, step)]):
             shown = _as_code(text, block)
@@ -169,25 +169,18 @@ def _table_at(lines: Sequence[Line], start: int, step: float) -> int:
     return end - start if len(rows) >= _FEWEST_ROWS and median(lengths) <= _CELL_WORDS else 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Wrapped:
-    """The cells of a table whose rows take several lines, and how many lines it has; 0 for none."""
+def _wrapped_table_at(lines: Sequence[Line], start: int, step: float) -> tuple[int, Sequence[Sequence[str]]]:
+    """Return of how many lines the table is that begins at `start`, and its cells; 0 where none begins.
 
-    count: int = 0
-    rows: Sequence[Sequence[str]] = ()
-
-
-def _wrapped_table_at(lines: Sequence[Line], start: int, step: float) -> _Wrapped:
-    """Return the table that begins at `start` with a row of one line, and goes on with rows of several.
-
-    Its lines may come cell by cell or from side to side. A row begins with a cell in the first column. Each cell lies
-    in one column, and below all cells of the row above.
+    It begins with a row of one line, and goes on with rows of several, whose lines may come cell by cell or from side
+    to side. A row begins with a cell in the first column. Each cell lies in one column, and below all cells of the row
+    above.
     """
     columns = [(cell.left, cell.right) for cell in lines[start].cells]
     # In two columns, what is no header may be a number or sign of an item.
     is_bolder = start + 1 < len(lines) and lines[start].weight >= lines[start + 1].weight + _BOLDER
     if not _FEWEST_COLUMNS - is_bolder <= len(columns) <= _MOST_COLUMNS:
-        return _Wrapped()
+        return 0, ()
     rows = [[cell.text for cell in lines[start].cells]]
     ends = [start + 1]  # of each row
     above, lowest = math.inf, lines[start].baseline
@@ -215,7 +208,7 @@ def _wrapped_table_at(lines: Sequence[Line], start: int, step: float) -> _Wrappe
         del filled[-1], rows[-1], ends[-1]
     words = [len(cell.split()) for row in rows for cell in row[1:]]
     is_table = len(rows) >= _FEWEST_ROWS and min(filled) > 1 and median(words) <= _WRAPPED_WORDS
-    return _Wrapped(ends[-1] - start, rows) if is_table and ends[-1] - start > len(rows) else _Wrapped()
+    return (ends[-1] - start, rows) if is_table and ends[-1] - start > len(rows) else (0, ())
 
 
 def _only_column(columns: Sequence[tuple[float, float]], cell: Cell) -> int | None:
