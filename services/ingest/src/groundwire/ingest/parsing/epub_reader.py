@@ -19,6 +19,7 @@ from groundwire.ingest.parsing.source_text import (
     SourceText,
     iso_date,
     load,
+    malformed,
     on_one_line,
     source_properties,
 )
@@ -27,7 +28,6 @@ from groundwire.kernel.document import DocumentFormat
 from groundwire.kernel.document_errors import (
     DocumentEncodingError,
     DocumentEncryptedError,
-    DocumentMalformedError,
     EmptyDocumentError,
 )
 from groundwire.kernel.errors import FieldViolation
@@ -58,7 +58,7 @@ def read_epub(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
         try:
             return _read_book(archive, field)
         except (*_DAMAGE, load("lxml.etree").Error) as error:
-            raise _malformed(field, f"its parts are damaged ({type(error).__name__})") from error
+            raise malformed(field, _FORMAT, f"its parts are damaged ({type(error).__name__})") from error
 
 
 def _read_book(archive: zipfile.ZipFile, field: str) -> SourceText:
@@ -148,7 +148,3 @@ def _titles(entries: Mapping[str, str], contents: Any, name: str) -> dict[str, s
     for href, label in links:
         titles.setdefault(_resolved(entries, name, href or ""), on_one_line("".join(label.itertext())))
     return titles
-
-
-def _malformed(field: str, why: str) -> DocumentMalformedError:
-    return DocumentMalformedError([FieldViolation(field, f"is not a readable epub: {why}")], format=_FORMAT)

@@ -114,10 +114,10 @@ def check_size(size_bytes: int, limit_bytes: int, field: str) -> None:
         raise DocumentTooLargeError([violation], size_bytes=size_bytes, limit_bytes=limit_bytes)
 
 
-def malformed(field: str, document_format: DocumentFormat, why: str) -> DocumentMalformedError:
+def malformed(field: str, document_format: str, why: str) -> DocumentMalformedError:
     """Return the error for a damaged document; `why` continues "is not a readable pdf: "."""
-    violation = FieldViolation(field, f"is not a readable {document_format.value}: {why}")
-    return DocumentMalformedError([violation], format=document_format.value)
+    violation = FieldViolation(field, f"is not a readable {document_format}: {why}")
+    return DocumentMalformedError([violation], format=str(document_format))
 
 
 def over_limit(field: str, resource: str, limit: int, why: str) -> DocumentLimitError:
