@@ -1,12 +1,13 @@
 """Sessions: all their messages, a window of at most ten of them, moved by compare-and-set."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, TypeAlias
 
 from sqlalchemy import (
+    Column,
     ColumnElement,
     Connection,
     RowMapping,
@@ -101,19 +102,8 @@ class SessionMessage(NewMessage):
 
 
 @dataclass(frozen=True, slots=True)
-class StoredAnswer:
-    """An answer of a session with its question; `number` rises with each message that is stored."""
-
-    number: int
-    session_id: str
-    collection: str
-    question: SessionMessage
-    answer: SessionMessage
-
-
-@dataclass(frozen=True, slots=True)
 class Exchange:
-    """A question with its answer that is to be recorded; `number` rises with each answer that is stored."""
+    """A question with its answer; `number` rises with each answer that is stored."""
 
     number: int
     tenant: str
@@ -422,21 +412,17 @@ class Sessions(Aggregate):
 
     def unrecorded(self, after: int, limit: int) -> list[Exchange]:
         """Return up to `limit` exchanges of all tenants that are to be recorded, behind the number `after`."""
-        columns = [column.label(f"{side.name}_{column.name}") for side in (_question, _answer) for column in side.c]
-        statement = (
-            _answers_with(_answer.c.message_key, *columns, sessions)
-            .where(_answer.c.unrecorded == _TRUE, _answer.c.message_key > after)
-            .order_by(_answer.c.message_key)
-            .limit(limit)
-        )
+        to_record = _exchanges(messages.c).where(_answer.c.unrecorded == _TRUE, _answer.c.message_key > after)
+        return self._read_exchanges(to_record.order_by(_answer.c.message_key).limit(limit))
 
+    def _read_exchanges(self, statement: Select[Any]) -> list[Exchange]:
         def message(row: RowMapping, side: str) -> SessionMessage:
-            return to_message({column.name: row[f"{side}_{column.name}"] for column in messages.c})
+            return to_message({column.name: row.get(f"{side}_{column.name}") for column in messages.c})
 
         rows, steady_ms = self._database.query(statement).mappings().all(), self._steady_ms()
         return [
             Exchange(
-                row["message_key"],
+                row["answer_message_key"],
                 row["tenant"],
                 to_session(row, steady_ms),
                 message(row, "question"),
@@ -474,15 +460,13 @@ class Sessions(Aggregate):
             pair = select(messages).where(mine, messages.c.sequence >= named).order_by(messages.c.sequence).limit(2)
             return [to_message(row) for row in connection.execute(pair).mappings()]
 
-    def answers(self, tenant: str, before: int | None, limit: int, wanted: AnswerFilter) -> list[StoredAnswer]:
+    def answers(self, tenant: str, before: int | None, limit: int, wanted: AnswerFilter) -> list[Exchange]:
         """Return up to `limit` answers of all sessions, newest first, those whose number is below `before`.
 
         They come without what was found.
         """
-        asked = (_question.c[name].label(f"question_{name}") for name in ("message_id", "content", "time", "sequence"))
-        replied = (column for column in _answer.c if column.name != "found")
         statement = (
-            _answers_with(*replied, *asked, sessions.c.session_id, sessions.c.collection)
+            _exchanges(column for column in messages.c if column.name != "found")
             .where(_visible(tenant), _answer.c.role == Role.ASSISTANT.value)
             .order_by(_answer.c.message_key.desc())
             .limit(limit)
@@ -492,22 +476,7 @@ class Sessions(Aggregate):
         for column in (sessions.c.collection, sessions.c.user_id, sessions.c.session_id):
             if value := getattr(wanted, column.name):
                 statement = statement.where(column == value)
-        return [
-            StoredAnswer(
-                number=row["message_key"],
-                session_id=row["session_id"],
-                collection=row["collection"],
-                question=SessionMessage(
-                    message_id=row["question_message_id"],
-                    role=Role.USER,
-                    content=row["question_content"],
-                    time=from_epoch_ms(row["question_time"]),
-                    sequence=row["question_sequence"],
-                ),
-                answer=to_message({**row, "found": None}),
-            )
-            for row in self._database.query(statement).mappings()
-        ]
+        return self._read_exchanges(statement)
 
     def redact(self, tenant: str, document_ids: Sequence[str]) -> int:
         """Remove the text of documents from messages; return how many held any. See `redact_messages`."""
@@ -606,10 +575,12 @@ def _visible(tenant: str) -> ColumnElement[bool]:
     return and_(mine, sessions.c.owner == owner.subject, sessions.c.owner_scopes == owner.scopes_digest)
 
 
-def _answers_with(*columns: Any) -> Select[Any]:
-    """Return the statement for answers, their questions and their sessions."""
+def _exchanges(columns: Iterable[Column[Any]]) -> Select[Any]:
+    """Return the statement for these columns of answers and of their questions, and for their sessions."""
+    names = [column.name for column in columns]
+    both = (side.c[name].label(f"{side.name}_{name}") for side in (_question, _answer) for name in names)
     is_asked = and_(_question.c.session_key == _answer.c.session_key, _question.c.sequence == _answer.c.sequence - 1)
-    return select(*columns).join_from(_answer, sessions).join(_question, is_asked)
+    return select(*both, sessions).join_from(_answer, sessions).join(_question, is_asked)
 
 
 def _row(connection: Connection, tenant: str, session_id: str) -> Any:

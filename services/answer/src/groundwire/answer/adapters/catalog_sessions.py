@@ -101,7 +101,9 @@ class CatalogSessions:
         rows = await self._run(self._sessions.answers, tenant, after and after[1], limit, wanted)
         answers = await self._readable(tenant, [_to_message(row.answer) for row in rows])
         return [
-            KeptAnswer((CATALOG, row.number), row.session_id, row.collection, _to_message(row.question), answer)
+            KeptAnswer(
+                (CATALOG, row.number), row.session.session_id, row.session.collection, _to_message(row.question), answer
+            )
             for row, answer in zip(rows, answers, strict=True)
         ]
 
