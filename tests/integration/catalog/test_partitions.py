@@ -19,6 +19,11 @@ WITHIN_S = 60.0
 """Six seconds until a server counts as lost, and what a busy machine may add."""
 
 
+def change(connection: Connection) -> int:
+    """Count a change, as a unit of work does."""
+    return advance_position(connection, 1)
+
+
 @pytest.fixture
 def proxy() -> Iterator[TcpProxy]:
     with tcp_proxy(server().port) as opened:
@@ -61,7 +66,7 @@ def outcome_of(call: Callable[[], object]) -> str:
 def test_whoever_waits_for_a_frozen_server_is_told_and_all_goes_on_when_it_is_back(
     proxy: TcpProxy, database: Database
 ) -> None:
-    before = database.write(advance_position)
+    before = database.write(change)
 
     def exclude() -> None:
         with database.exclusive("rebuild", Budget(WITHIN_S)):
@@ -69,7 +74,7 @@ def test_whoever_waits_for_a_frozen_server_is_told_and_all_goes_on_when_it_is_ba
 
     calls: list[Callable[[], object]] = [
         lambda: position_of(database),
-        lambda: database.write(advance_position),
+        lambda: database.write(change),
         lambda: database.take_chunk_numbers(5000),
     ]
     with ThreadPoolExecutor(4 * Limits().connections) as threads:
@@ -89,11 +94,11 @@ def test_whoever_waits_for_a_frozen_server_is_told_and_all_goes_on_when_it_is_ba
 
 
 def test_a_cut_is_told_at_once_and_all_goes_on_behind_it(proxy: TcpProxy, database: Database) -> None:
-    before = database.write(advance_position)
+    before = database.write(change)
     with proxy.cut(), ThreadPoolExecutor(8) as threads:
         outcomes = Counter(threads.map(lambda _: outcome_of(lambda: position_of(database)), range(32)))
         assert set(outcomes) == {"StoreUnavailableError"}
-        assert outcome_of(lambda: database.write(advance_position)) == "StoreUnavailableError"
+        assert outcome_of(lambda: database.write(change)) == "StoreUnavailableError"
     works_again(database)
     assert position_of(database) == before
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from sqlalchemy import select
+from sqlalchemy import Connection, select
 
 from groundwire.catalog import database as catalog_database
 from groundwire.catalog.chunks import Chunks
@@ -38,6 +38,11 @@ from groundwire.kernel.identity import CURRENT_IDENTITY, Identity, Quota
 from tests.catalogs import POSTGRESQL, SQLITE, catalog_url, catalogs_are, open_database, problems_of
 from tests.integration.catalog.drafts import TENANT, Catalog, make_collection, make_draft, open_catalog
 from tests.postgresql import Server, server
+
+
+def change(connection: Connection) -> int:
+    """Count a change, as a unit of work does."""
+    return advance_position(connection, 1)
 
 
 @pytest.fixture(autouse=True)
@@ -125,7 +130,7 @@ def test_processes_write_one_after_the_other_and_give_no_number_twice(tmp_path: 
     def work(database: Database) -> list[int]:
         numbers: list[int] = []
         for _ in range(20):
-            database.write(advance_position)
+            database.write(change)
             numbers += database.take_chunk_numbers(700)
         return numbers
 
@@ -153,7 +158,7 @@ def test_broken_connections_are_replaced(tmp_path: Path) -> None:
         ends_every_connection(catalog_url(tmp_path / "catalog.db"))
         assert [row.now for row in database.rows(select(POSITION_NOW.label("now")))] == list(before)
     ends_every_connection(catalog_url(tmp_path / "catalog.db"))
-    assert database.write(advance_position) == before.pop() + 1
+    assert database.write(change) == before.pop() + 1
     database.close()
 
 
@@ -164,7 +169,7 @@ def test_a_connection_that_breaks_in_the_middle_is_an_unavailable_catalog(tmp_pa
     def broken_write() -> None:
         def work(connection: object) -> None:
             ends_every_connection(catalog_url(tmp_path / "catalog.db"))
-            advance_position(connection)  # type: ignore[arg-type]  # what a unit of work gets
+            change(connection)  # type: ignore[arg-type]  # what a unit of work gets
 
         database.write(work)
 
@@ -178,7 +183,7 @@ def test_a_connection_that_breaks_in_the_middle_is_an_unavailable_catalog(tmp_pa
         with pytest.raises(StoreUnavailableError):
             broken()
     assert position_of(database) == before
-    assert database.write(advance_position) == before + 1
+    assert database.write(change) == before + 1
     database.close()
 
 
@@ -195,13 +200,13 @@ def test_writes_that_share_a_transaction_whose_connection_breaks_are_unavailable
 
     def break_off(connection: object) -> None:
         ends_every_connection(catalog_url(tmp_path / "catalog.db"))
-        advance_position(connection)  # type: ignore[arg-type]  # what a unit of work gets
+        change(connection)  # type: ignore[arg-type]  # what a unit of work gets
 
     with ThreadPoolExecutor(4) as threads:
         holding = threads.submit(database.write, hold)
         assert inside.wait(30)
         together = []
-        for work in (advance_position, break_off, advance_position):
+        for work in (change, break_off, change):
             together.append(threads.submit(database.write, work))
             while database.usage().waiting_writes < len(together):
                 time.sleep(0.001)
@@ -211,7 +216,7 @@ def test_writes_that_share_a_transaction_whose_connection_breaks_are_unavailable
             with pytest.raises(StoreUnavailableError):
                 each.result(30)
         assert together[2].result(30) == before + 1
-    assert database.write(advance_position) == before + 2
+    assert database.write(change) == before + 2
     database.close()
 
 
@@ -230,13 +235,13 @@ def test_who_waits_too_long_for_another_writer_is_told(tmp_path: Path) -> None:
         probe = waiting.probe()
         probe.check_writable()
         with pytest.raises(StoreUnavailableError):
-            waiting.write(advance_position)  # after 10 s
+            waiting.write(change)  # after 10 s
         with pytest.raises(StoreUnavailableError, match="locked"):
             probe.check_writable()
         probe.check_readable()
         may_go.set()
         holding.result(30)
-    waiting.write(advance_position)
+    waiting.write(change)
     probe.check_writable()
     probe.close()
     database.close()
@@ -254,11 +259,11 @@ def test_a_server_that_is_gone_is_told_and_found_again(own_server: Server, tmp_p
     with pytest.raises(StoreUnavailableError):
         position_of(database)
     with pytest.raises(StoreUnavailableError):
-        database.write(advance_position)
+        database.write(change)
     assert time.monotonic() - began_at < 20
     own_server.start()
     probe.check_readable()
-    assert database.write(advance_position) == position_of(database)
+    assert database.write(change) == position_of(database)
     probe.close()
     database.close()
 
@@ -309,7 +314,7 @@ def test_processes_that_start_at_once_migrate_once(tmp_path: Path) -> None:
 
         with ThreadPoolExecutor(3) as threads:
             opened = list(threads.map(start, range(3)))
-        assert opened[0].write(advance_position) == opened[1].latest_position == 1
+        assert opened[0].write(change) == opened[1].latest_position == 1
         for database in opened:
             database.close()
         with psycopg.connect(url) as connection:

@@ -90,20 +90,14 @@ NOW_MS = select(counters.c.value).where(counters.c.name == _STEADY).scalar_subqu
 """The milliseconds of service inside a transaction of the writer, a second late at most."""
 
 
-def advance_position(connection: Connection, collection_key: int | None = None, *, keeps_history: bool = False) -> int:
-    """Count one more change and return its position.
+def advance_position(connection: Connection, collection_key: int, *, keeps_history: bool = False) -> int:
+    """Count one more change, of a collection, in the transaction that makes it, and return its position.
 
-    Args:
-        connection: of the transaction that makes the change.
-        collection_key: the collection that changes; None when it is not known, which counts for all of them.
-        keeps_history: what readers saw before can still be read as of an earlier position: nothing was deleted or
-            overwritten for good.
+    With `keeps_history`, what readers saw before can still be read as of an earlier position: nothing was deleted or
+    overwritten for good.
     """
     position = int(execute(connection, _ADVANCE, {}).scalar_one())
-    if collection_key is None:
-        execute(connection, _CHANGE_ALL[keeps_history], {"at_position": position})
-    else:
-        execute(connection, _CHANGE_ONE[keeps_history], {"at_position": position, "key": collection_key})
+    execute(connection, _CHANGE[keeps_history], {"at_position": position, "key": collection_key})
     return position
 
 
@@ -146,10 +140,13 @@ _POSITION = "SELECT value FROM counters WHERE name = ?"
 _ADVANCE = (
     update(counters).where(counters.c.name == POSITION).values(value=counters.c.value + 1).returning(counters.c.value)
 )
-_CHANGED = update(collections).values(changed_position=bindparam("at_position"))
+_CHANGED = (
+    update(collections)
+    .where(collections.c.collection_key == bindparam("key"))
+    .values(changed_position=bindparam("at_position"))
+)
 # By whether history is kept; made once, since every write runs one.
-_CHANGE_ALL = {True: _CHANGED, False: _CHANGED.values(readable_from=bindparam("at_position"))}
-_CHANGE_ONE = {kept: each.where(collections.c.collection_key == bindparam("key")) for kept, each in _CHANGE_ALL.items()}
+_CHANGE = {True: _CHANGED, False: _CHANGED.values(readable_from=bindparam("at_position"))}
 _TRY_AGAIN_S = 0.02
 _SCRUB_S = 2.0
 _SCRUB_PAUSE_S = 0.05
