@@ -24,7 +24,7 @@ from groundwire.catalog.search_view import SearchViews
 from groundwire.catalog.sessions import Sessions
 from groundwire.catalog.texts import Texts
 from groundwire.catalog.vectors import VectorCache
-from groundwire.kernel.chunk import Chunk, embedding_text
+from groundwire.kernel.chunk import Chunk, StoredChunk, embedding_text
 from groundwire.kernel.collection import PROFILES, Collection, ProfileName
 from groundwire.kernel.document import Document, DocumentFields, DocumentFormat
 from groundwire.kernel.embedder import EmbeddingIdentity
@@ -112,6 +112,11 @@ class Catalog:
         vectors = chance.standard_normal((len(pending.numbers), DIMENSIONS)).astype(np.float32)
         self.vectors.put(collection.identity.digest, [chunk.embedding_hash for chunk in draft.chunks], vectors)
         return self.documents.publish(pending), pending
+
+    def live(self, tenant: str, collection: str, numbers: Sequence[int]) -> dict[int, StoredChunk]:
+        """Return those of the chunks that are live, by number, in the order given."""
+        with self.chunks.passages(tenant, collection) as reader:
+            return {stored.chunk_number: stored for stored in reader.live(numbers)}
 
     def slice(
         self, tenant: str, collection: str, document_id: str, generation: int, spans: Sequence[tuple[int, int]]

@@ -96,7 +96,7 @@ def test_a_pending_generation_is_seen_by_no_reader(catalog: Catalog, docs: Colle
     assert catalog.documents.find_by_source(TENANT, "docs", "a.md") is None
     assert catalog.documents.find_by_hash(TENANT, "docs", sha256("tide one\ntide two")) is None
     assert catalog.documents.page(TENANT, "docs", None, 10) == []
-    assert catalog.chunks.live(TENANT, "docs", pending.numbers) == {}
+    assert catalog.live(TENANT, "docs", pending.numbers) == {}
     assert matching(catalog, TENANT, "docs", Exists("document_id")) == []
     assert catalog.numbers_for(docs, "tide") == []
     assert catalog.collections.counts(TENANT, "docs").documents == 0
@@ -144,7 +144,7 @@ def test_a_new_generation_replaces_the_old_one_at_once(catalog: Catalog, docs: C
     assert (replaced.document_id, replaced.generation, replaced.chunk_count) == (document.document_id, 2, 2)
     assert catalog.numbers_for(docs, "tide") == []
     assert catalog.numbers_for(docs, "moon") == list(new.numbers)
-    assert list(catalog.chunks.live(TENANT, "docs", [*old.numbers, *new.numbers])) == list(new.numbers)
+    assert list(catalog.live(TENANT, "docs", [*old.numbers, *new.numbers])) == list(new.numbers)
     (item,) = catalog.outbox.pending(10)
     assert (item.kind, item.engine_name, item.numbers) == (
         OutboxKind.DELETE_POINTS,
@@ -856,7 +856,7 @@ def test_a_large_document_is_written_in_parts_and_wholly_or_not_at_all(
     if fails_at is None:
         _, pending = catalog.put(docs, draft)
         assert catalog.numbers_for(docs, "tide") == list(pending.numbers)
-        live = catalog.chunks.live(TENANT, "docs", pending.numbers)
+        live = catalog.live(TENANT, "docs", pending.numbers)
         assert [stored.chunk for stored in live.values()] == draft.chunks
     else:
         with pytest.raises(ExhaustedError):

@@ -207,8 +207,8 @@ def test_of_given_chunks_those_of_the_collection_match_that_are_visible_and_inde
     assert in_docs.among(None, given) == set(new.numbers[:2])
     assert in_docs.among(first, given) == {new.numbers[0]}
     assert in_other.among(None, given) == set(elsewhere.numbers)
-    assert list(catalog.chunks.live(TENANT, "other", given)) == list(elsewhere.numbers)
-    assert list(catalog.chunks.live(TENANT, "docs", given)) == list(new.numbers)
+    assert list(catalog.live(TENANT, "other", given)) == list(elsewhere.numbers)
+    assert list(catalog.live(TENANT, "docs", given)) == list(new.numbers)
 
 
 def test_matching_in_an_unknown_collection_is_an_error(catalog: Catalog) -> None:

@@ -18,7 +18,6 @@ import pytest
 from sqlalchemy import Connection, select
 
 from groundwire.catalog import database as catalog_database
-from groundwire.catalog.chunks import Chunks
 from groundwire.catalog.database import POSITION_NOW, Database, advance_position
 from groundwire.catalog.dialects import interruptible
 from groundwire.catalog.index_builds import IndexBuilds
@@ -358,7 +357,7 @@ def test_words_beyond_what_an_index_holds_are_found(tmp_path: Path) -> None:
 
 def ranking(catalog: Catalog, docs: Collection, words: list[str]) -> list[tuple[str, float]]:
     found = catalog.full_text.search(TENANT, "docs", words, [], 50)
-    chunks = Chunks(catalog.database).live(TENANT, "docs", [match.number for match in found])
+    chunks = catalog.live(TENANT, "docs", [match.number for match in found])
     return [(chunks[match.number].chunk.content, match.score) for match in found]
 
 

@@ -47,7 +47,7 @@ def test_no_reader_sees_a_mix_of_two_generations(catalog: Catalog, docs: Collect
     def read() -> int:
         reads = 0
         while not stop.is_set() or reads == 0:
-            live = catalog.chunks.live(TENANT, "docs", [number for each in numbers[-3:] for number in each])
+            live = catalog.live(TENANT, "docs", [number for each in numbers[-3:] for number in each])
             generations = {stored.generation for stored in live.values()}
             assert len(generations) <= 1
             assert len(live) in {0, 3}  # 0 when newer ones went live after the numbers were read.

@@ -83,12 +83,12 @@ EMPTY: dict[str, Callable[[Belongings, str], object]] = {
     "find by hash": lambda my, who: my.catalog.documents.find_by_hash(who, "docs", my.document.source_hash),
     "locate documents": lambda my, who: my.catalog.documents.locate(who, [my.document.document_id], None)[0],
     "find chunks": lambda my, who: my.catalog.chunks.find(who, [my.number, my.chunk_id]),
-    "live chunks": lambda my, who: my.catalog.chunks.live(who, "docs", [my.number]),
     "audit": lambda my, who: [row for row in my.catalog.audit.rows(who, 0, 10) if row.tenant != who],
     "ledger": lambda my, who: my.catalog.ledger.find(who, request_key()),
     "sessions": lambda my, who: my.catalog.sessions.page(who, None, 10),
 }
 EMPTY_OR_REFUSED: dict[str, Callable[[Belongings, str], object]] = {
+    "live chunks": lambda my, who: my.catalog.live(who, "docs", [my.number]),
     "list documents": lambda my, who: my.catalog.documents.page(who, "docs", None, 10),
     "matching": lambda my, who: matching(my.catalog, who, "docs", Exists("document_id")),
     "fields": lambda my, who: my.catalog.chunks.fields(who, "docs"),

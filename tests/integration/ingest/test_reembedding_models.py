@@ -56,11 +56,12 @@ def test_a_collection_moves_from_one_model_to_another(
     assert (built.vectors, built.embedded, built.identity) == (count, count, new.identity)
     collection = harness.collection("tides")
     held = store.fetch(collection.engine_name, harness.points("tides"), Budget())
-    chunks = harness.library_servicer.catalog.chunks.live(DEFAULT_TENANT, "tides", held.numbers)
+    with harness.library_servicer.catalog.chunks.passages(DEFAULT_TENANT, "tides") as reader:
+        chunks = reader.live(held.numbers)
     assert old.identity.model_name != new.identity.model_name
     assert _models(harness, "tides") == {new.identity.model_name}
     assert _models(harness, "others") == {old.identity.model_name}
-    made = new.embed_documents([stored.chunk.embedding_text for stored in chunks.values()], Budget())
+    made = new.embed_documents([stored.chunk.embedding_text for stored in chunks], Budget())
     expected = made / np.linalg.norm(made, axis=1, keepdims=True)
     assert held.vectors.shape == (count, dimensions)
     assert np.allclose(held.vectors, expected, atol=1e-4)

@@ -39,7 +39,7 @@ from groundwire.retrieve.queries import parse_query
     ],
 )
 def test_texts_are_cut_into_folded_words(text: str, words: list[str]) -> None:
-    assert IndexWords().of(text) == words
+    assert IndexWords().of_each([text])[0] == words
 
 
 def test_words_with_a_sign_stand_behind_the_others_in_the_index() -> None:
@@ -59,7 +59,7 @@ def test_many_texts_are_cut_at_once_and_kept_apart() -> None:
 def test_threads_do_not_mix_their_texts() -> None:
     words = IndexWords()
     with ThreadPoolExecutor(8) as threads:
-        found = list(threads.map(lambda number: words.of(f"alpha{number} beta{number}"), range(200)))
+        found = list(threads.map(lambda number: words.of_each([f"alpha{number} beta{number}"])[0], range(200)))
     assert found == [[f"alpha{number}", f"beta{number}"] for number in range(200)]
 
 
@@ -101,19 +101,19 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("groundwire.catalog.index_words._REMEMBERED_RUNS", 10)
     words = IndexWords()
     texts = [" ".join(f"w{number}x{each}" for each in range(7)) for number in range(20)]
-    assert [words.of(text) for text in texts] == [text.split() for text in texts]
+    assert [words.of_each([text])[0] for text in texts] == [text.split() for text in texts]
     assert len(words._known) <= 10
     many = [f"z{number}" for number in range(30)]
-    assert words.of(" ".join(many)) == many
+    assert words.of_each([" ".join(many)])[0] == many
     assert 0 < len(words._known) <= 10
     long = "x" * 41
-    assert words.of(f"{long} y") == [long, "y"]
+    assert words.of_each([f"{long} y"])[0] == [long, "y"]
     assert long not in words._known
 
 
 @pytest.mark.parametrize("run", ["ж" * 20_000, "é" * 20_000, "a" + "\U00010428" * 12_000, "a" * 40_000])
 def test_a_word_that_never_ends_is_cut_at_a_character(run: str) -> None:
-    [first, second] = IndexWords().of(f"{run} next")
+    [first, second] = IndexWords().of_each([f"{run} next"])[0]
     assert run.replace("é", "e").startswith(first)
     assert 20_000 <= len(first.encode()) <= 32_768
     assert second == "next"
@@ -132,11 +132,11 @@ def test_words_of_a_query_do_not_wait_for_those_of_a_large_document(monkeypatch:
 
     monkeypatch.setattr(index_words_module, "_whole_characters", waiting)
     with ThreadPoolExecutor(2) as threads:
-        document = threads.submit(words.of, "mountain")
+        document = threads.submit(words.of_each, ["mountain"])
         assert inside.wait(10)
-        query = threads.submit(words.of, "small")
+        query = threads.submit(words.of_each, ["small"])
         try:
-            assert query.result(5) == ["small"]
+            assert query.result(5) == [["small"]]
         finally:
             done.set()
-        assert document.result(10) == ["mountain"]
+        assert document.result(10) == [["mountain"]]

@@ -123,18 +123,9 @@ class Chunks:
             rows = connection.execute(_OF_DOCUMENT, of_document).all()
         return list(to_stored_chunks(rows))
 
-    def live(self, tenant: str, collection: str, numbers: Sequence[int]) -> dict[int, StoredChunk]:
-        """Return those of the chunks that are live in the collection, by number, in the order given; one query."""
-        with self._database.read() as connection:
-            return live_chunks(connection, tenant, collection, numbers)
-
     @contextmanager
     def passages(self, tenant: str, collection: str) -> Iterator["PassageReader"]:
-        """Open a reader of one collection as it is now.
-
-        Raises:
-            CollectionNotFoundError: the tenant has no such collection.
-        """
+        """Open a reader of one collection as it is now."""
         with self._database.read() as connection:
             yield PassageReader(connection, require_collection(connection, tenant, collection))
 
@@ -188,7 +179,7 @@ class Chunks:
                 )
                 numbers = sorted(read_array(connection, select(array_of(matching.c.chunk_number))))
                 slices = (numbers[at : at + _SLICE] for at in range(0, len(numbers), _SLICE))
-                live = (live_chunks(connection, tenant, collection, each).values() for each in slices)
+                live = (_live_chunks(connection, tenant, collection, each) for each in slices)
                 found, is_last = _page_of((stored for each in live for stored in each), limit)
             vectors = _vectors_of(connection, tenant, collection, found) if include_vectors else {}
         return ListedChunks(found, vectors, is_last)
@@ -239,12 +230,12 @@ def _vectors_of(
     return vectors_by_hash(connection, digest, [stored.chunk.embedding_hash for stored in found])
 
 
-def live_chunks(connection: Connection, tenant: str, collection: str, numbers: Sequence[int]) -> dict[int, StoredChunk]:
-    """Return those of the chunks that are live in the collection, by number, in the order given; one query."""
+def _live_chunks(connection: Connection, tenant: str, collection: str, numbers: Sequence[int]) -> list[StoredChunk]:
+    """Return those of the chunks that are live in the collection, in the order given; one query."""
     given = {"tenant": tenant, "collection": collection, "values": encode_json(list(numbers))}
     rows = connection.execute(_BY_NUMBERS, given).all()
     found = {stored.chunk_number: stored for stored in to_stored_chunks(rows)}
-    return {number: found[number] for number in numbers if number in found}
+    return [found[number] for number in numbers if number in found]
 
 
 def _with_position(found: Select[Any]) -> Select[Any]:
@@ -424,7 +415,7 @@ class PassageReader:
 
     def live(self, numbers: Sequence[int]) -> list[StoredChunk]:
         """Return those of the chunks that are live, in the order given."""
-        return list(live_chunks(self.connection, self.collection.tenant, self.collection.name, numbers).values())
+        return _live_chunks(self.connection, self.collection.tenant, self.collection.name, numbers)
 
     def places(self, document_id: str) -> list[ChunkLocation]:
         """Return where all chunks of a document stand, by rising sequence number."""

@@ -39,10 +39,6 @@ class IndexWords:
         # One for each thread, so that no search waits for the seconds that splitting a large document takes.
         self._of_thread = threading.local()
 
-    def of(self, text: str) -> list[str]:
-        """Return the words of a text in order, repeated as often as they occur."""
-        return self.of_each([text])[0]
-
     def indexed(self, texts: Sequence[str]) -> list[list[str]]:
         """Return what the index has of each text: its words; behind them, so that phrases stay, those with signs.
 
@@ -57,7 +53,7 @@ class IndexWords:
         return [with_sign or words for with_sign, words in zip(signed, self.of_each(terms), strict=True)]
 
     def of_each(self, texts: Sequence[str]) -> list[list[str]]:
-        """Return the words of each text, but for those with signs."""
+        """Return the words of each text in order, as often as they occur, but for those with signs."""
         # Most lookups are for a single run of letters.
         runs = [[text] if text.isascii() and text.isalnum() else split_words(text, _RUN) for text in texts]
         unique = set(chain.from_iterable(runs))
