@@ -28,7 +28,7 @@ from groundwire.catalog.lexical_index import (
     Entry,
     Segment,
     add_chunks,
-    insert_pending,
+    insert_segments,
     make_segments,
     numbered,
     release_pending,
@@ -417,8 +417,10 @@ def _write_chunks(
         for page in chunk.page_numbers
     )
     insert_rows(connection, chunk_pages, pages)
-    segments = [(each.pending.key, segment) for each in prepared for segment in each.segments]
-    insert_pending(connection, collection_key, segments)
+    segments: list[tuple[int | None, Segment]] = [
+        (each.pending.key, segment) for each in prepared for segment in each.segments
+    ]
+    insert_segments(connection, collection_key, GenerationState.PENDING.value, segments)
 
 
 def changed(document_id: str) -> DocumentChangedError:

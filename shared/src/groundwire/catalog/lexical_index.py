@@ -115,12 +115,6 @@ def _packed(numbers: Sequence[int]) -> bytes:
     return struct.pack(f"<{len(numbers)}H", *numbers)
 
 
-def insert_pending(connection: Connection, collection_key: int, segments: Sequence[tuple[int, Segment]]) -> None:
-    """Write segments that searches find once their generation, given by its key, is published."""
-    # Not merged: they are dropped with their generation if it is never published.
-    _insert(connection, collection_key, GenerationState.PENDING.value, segments)
-
-
 _RELEASE = (
     update(lexical_segments)
     .where(among(_s.generation_key, bindparam("keys")))
@@ -140,13 +134,8 @@ def add_chunks(connection: Connection, which: ColumnElement[bool]) -> None:
     `which` is a condition on `chunks` and `generations`.
     """
     for collection_key, state, entries in _entries(connection, which):
-        insert_segments(connection, collection_key, state, make_segments(entries))
+        insert_segments(connection, collection_key, state, [(None, each) for each in make_segments(entries)])
         _merge(connection, collection_key, state)
-
-
-def insert_segments(connection: Connection, collection_key: int, state: str, segments: Iterable[Segment]) -> list[int]:
-    """Write segments of chunks that are searchable, without merging them; return their keys."""
-    return _insert(connection, collection_key, state, [(None, segment) for segment in segments])
 
 
 def remove_chunks(connection: Connection, which: ColumnElement[bool]) -> None:
@@ -239,8 +228,8 @@ def numbered(numbers: Iterable[int]) -> ColumnElement[bool]:
     return among(chunks.c.chunk_number, map(int, numbers))
 
 
-def read_entries(connection: Connection, which: ColumnElement[bool]) -> Sequence[tuple[int, str, Entry]]:
-    """Return the searchable chunks that meet a condition as (key of the collection, state, entry), in that order."""
+def _entries(connection: Connection, which: ColumnElement[bool]) -> Iterator[tuple[int, str, list[Entry]]]:
+    """Yield the searchable chunks that meet a condition, ascending, by the key of their collection and their state."""
     statement = (
         select(
             generations.c.collection_key,
@@ -253,21 +242,21 @@ def read_entries(connection: Connection, which: ColumnElement[bool]) -> Sequence
         .where(which, IS_INDEXED, generations.c.state.in_(_SEARCHABLE))
         .order_by(generations.c.collection_key, generations.c.state, chunks.c.chunk_number)
     )
-    return [(row[0], row[1], Entry(*row[2:])) for row in connection.execute(statement)]
-
-
-def _entries(connection: Connection, which: ColumnElement[bool]) -> Iterator[tuple[int, str, list[Entry]]]:
-    for (collection_key, state), rows in groupby(read_entries(connection, which), lambda row: row[:2]):
-        yield collection_key, state, [entry for _, _, entry in rows]
+    # All of them first: what is done about some changes the rows that others are read from.
+    for (collection_key, state), rows in groupby(connection.execute(statement).all(), lambda row: row[:2]):
+        yield collection_key, state, [Entry(*row[2:]) for row in rows]
 
 
 _INSERT = insert(lexical_segments).returning(_s.segment_key, _s.high, _s.members)
 
 
-def _insert(
+def insert_segments(
     connection: Connection, collection_key: int, state: str, segments: Sequence[tuple[int | None, Segment]]
 ) -> list[int]:
-    """Write segments, each with the key of its generation while that is pending; return their keys in order."""
+    """Write segments, each with the key of its generation while that is pending; return their keys in order.
+
+    They are not merged: those of a generation that is never published are dropped with it.
+    """
     if not segments:
         return []
     of_all = {"collection_key": collection_key, "state": state}
@@ -474,7 +463,7 @@ class LexicalCheck(Aggregate):
                 return None
             drop_segments(connection, [segment_key])
             advance_position(connection, key, keeps_history=True)  # so that no reader goes on with its postings
-            return insert_segments(connection, key, row.state, segments)
+            return insert_segments(connection, key, row.state, [(None, each) for each in segments])
 
         return self._database.write(replace)
 
@@ -489,7 +478,8 @@ class LexicalCheck(Aggregate):
             indexed = set(_indexed(connection, key, state))
             now = [entry for entry in _read(connection, key, state, numbers) if entry.number not in indexed]
             advance_position(connection, key, keeps_history=True)
-            insert_segments(connection, key, state, segments if now == entries else make_segments(now))
+            new = segments if now == entries else make_segments(now)
+            insert_segments(connection, key, state, [(None, each) for each in new])
 
         self._database.write(add)
 
@@ -519,7 +509,7 @@ def _searchable(connection: Connection, key: int, state: str) -> list[int]:
 def _read(connection: Connection, key: int, state: str, numbers: Sequence[int]) -> list[Entry]:
     """Return the chunks that are searchable in a state, sorted by number."""
     which = (generations.c.collection_key == key) & (generations.c.state == state)
-    return [entry for *_, entry in read_entries(connection, which & numbered(numbers))]
+    return [entry for *_, entries in _entries(connection, which & numbered(numbers)) for entry in entries]
 
 
 def _is_right(connection: Connection, key: int, segment_key: int) -> bool:
