@@ -66,58 +66,50 @@ OVERDUE_AFTER = timedelta(seconds=60)
 _AUDIT_ROWS = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class _Rule:
-    """An invariant; the statement yields `collection_key` and `document_id` of each violation."""
-
-    kind: FindingKind
-    message: str
-    statement: str
-
-
+# Invariants: a kind, what to say, and the statement that yields `collection_key` and `document_id` of violations.
 _RULES = (
-    _Rule(
+    (
         FindingKind.GENERATION_INCONSISTENT,
         "a live generation that has not the chunks it counts",
         """SELECT d.collection_key, document_id FROM generations AS g JOIN documents AS d USING (document_key)
         WHERE state = 'LIVE' AND g.chunk_count <>
         (SELECT count(*) FROM chunks AS c WHERE c.generation_key = g.generation_key AND upper = 0)""",
     ),
-    _Rule(
+    (
         FindingKind.GENERATION_INCONSISTENT,
         "a superseded generation that still has chunks and is not kept",
         """SELECT d.collection_key, document_id FROM generations AS g JOIN documents AS d USING (document_key)
         WHERE state = 'SUPERSEDED' AND superseded_time IS NULL AND EXISTS
         (SELECT 1 FROM chunks AS c WHERE c.generation_key = g.generation_key)""",
     ),
-    _Rule(
+    (
         FindingKind.GENERATION_INCONSISTENT,
         "a gap in the sequence numbers of a generation",
         """SELECT d.collection_key, document_id FROM chunks AS c JOIN documents AS d USING (document_key)
         GROUP BY generation_key, d.collection_key, document_id
         HAVING min(sequence_num) <> 0 OR max(sequence_num) <> count(*) - 1""",
     ),
-    _Rule(
+    (
         FindingKind.TEXT_DIFFERS,
         "a generation that has not the text it counts",
         """SELECT d.collection_key, document_id FROM generations AS g JOIN documents AS d USING (document_key)
         WHERE g.total_chars <> coalesce(
         (SELECT sum(length(content)) FROM text_segments AS s WHERE s.generation_key = g.generation_key), 0)""",
     ),
-    _Rule(
+    (
         FindingKind.GENERATION_INCONSISTENT,
         "a visible document whose live generation is another one",
         """SELECT collection_key, document_id FROM documents AS d
         WHERE live_generation > 0 AND live_generation IS DISTINCT FROM
         (SELECT generation FROM generations AS g WHERE g.document_key = d.document_key AND state = 'LIVE')""",
     ),
-    _Rule(
+    (
         FindingKind.GENERATION_INCONSISTENT,
         "a live generation of a document that is not visible",
         """SELECT d.collection_key, document_id FROM documents AS d JOIN generations USING (document_key)
         WHERE d.live_generation = 0 AND state = 'LIVE'""",
     ),
-    _Rule(
+    (
         FindingKind.GENERATION_INCONSISTENT,
         "an invisible document without a generation",
         """SELECT collection_key, document_id FROM documents AS d WHERE live_generation = 0 AND NOT EXISTS
@@ -175,14 +167,14 @@ class Inspection(Aggregate):
         """Return where tables contradict one another about collections of a tenant, or about all."""
 
         def find(connection: Connection) -> Iterator[StoreFinding]:
-            for rule in _RULES:
-                broken = text(rule.statement).columns(documents.c.collection_key, documents.c.document_id).subquery()
+            for kind, message, violations in _RULES:
+                broken = text(violations).columns(documents.c.collection_key, documents.c.document_id).subquery()
                 of_collections = broken.c.collection_key == collections.c.collection_key
                 statement = select(collections.c.name, broken.c.document_id).join(broken, of_collections)
                 if tenant is not None:
                     statement = statement.where(collections.c.tenant == tenant)
                 for name, document_id in connection.execute(statement.limit(_FINDINGS_OF_EACH)):
-                    yield StoreFinding(rule.kind, name, document_id, rule.message)
+                    yield StoreFinding(kind, name, document_id, message)
 
         return self._read(find, budget)
 
