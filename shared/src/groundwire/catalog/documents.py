@@ -337,23 +337,21 @@ class Documents(Aggregate):
         # Searches cache documents, with their sources and etags, until the position of the collection moves.
         advance_position(connection, key, keeps_history=True)
 
-    def raise_source_version(self, document: Document, tenant: str, source_version: int) -> Document:
+    @in_transaction
+    def raise_source_version(
+        self, connection: Connection, document: Document, tenant: str, source_version: int
+    ) -> Document:
         """Note that a document is unchanged in a later version; return it as it is then.
 
         Raises:
             StaleSourceVersionError: it is of a still later version by now.
         """
-
-        def work(connection: Connection) -> None:
-            of_this = (documents.c.tenant == tenant, documents.c.document_id == document.document_id)
-            stored = connection.execute(select(documents.c.source_version).where(*of_this)).scalar()
-            refuse_stale_version(document.document_id, source_version, stored)
-            of_collection = documents.c.collection_key
-            raised = update(documents).where(*of_this).values(source_version=source_version).returning(of_collection)
-            for key in connection.execute(raised).scalars().all():
-                advance_position(connection, key, keeps_history=True)  # as for an alias
-
-        self._database.write(work)
+        of_this = (documents.c.tenant == tenant, documents.c.document_id == document.document_id)
+        stored = connection.execute(select(documents.c.source_version).where(*of_this)).scalar()
+        refuse_stale_version(document.document_id, source_version, stored)
+        raised = update(documents).where(*of_this).values(source_version=source_version)
+        for key in connection.execute(raised.returning(documents.c.collection_key)).scalars().all():
+            advance_position(connection, key, keeps_history=True)  # as for an alias
         return replace(document, source_version=source_version)
 
     def refuse_full_tenant(self, tenant: str, *, adds_document: bool) -> None:
