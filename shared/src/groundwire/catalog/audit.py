@@ -135,7 +135,7 @@ class Aggregate:
 
     The errors that every method may raise are documented only here:
 
-    * CollectionNotFoundError where the tenant has no collection of the given name.
+    * CollectionNotFoundError where the tenant has no collection of the given name, or the given one was deleted.
     * With an `etag` that is not empty, DocumentChangedError, or ConflictError of a collection, when what is stored has
       another one.
     * With a `Receipt`, whose answer is stored in the transaction of the change: ConflictError when the same request was

@@ -77,11 +77,11 @@ class ListedChunks:
 _CACHED_FIELDS = 1000
 
 
-class Chunks:
+class Chunks(Aggregate):
     """Live chunks of all tenants; each call sees those of one."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        super().__init__(database)
         self._fields: BoundedCache[tuple[int, Scopes | None], tuple[int, dict[str, FieldKind]]] = BoundedCache(
             _CACHED_FIELDS
         )
@@ -97,9 +97,6 @@ class Chunks:
         """Return those of the chunks that are live in the collection, in no order, and their vectors by embedding hash.
 
         All are of one moment: the vector of a chunk goes when its document is deleted.
-
-        Raises:
-            CollectionNotFoundError: the tenant has no such collection.
         """
         with self._database.read() as connection:
             live = _chunks_of(connection, tenant, references)
@@ -149,7 +146,6 @@ class Chunks:
         with one, those above the chunk number `after`. Empty `document_id` means any, `scopes` None all.
 
         Raises:
-            CollectionNotFoundError: the tenant has no such collection.
             DocumentNotFoundError: the collection has no such document.
         """
         given = {"tenant": tenant, "collection": collection, "document_id": document_id}
@@ -185,11 +181,7 @@ class Chunks:
         return ListedChunks(found, vectors, is_last)
 
     def fields(self, tenant: str, collection: str, scopes: Scopes | None = None) -> dict[str, FieldKind]:
-        """Return the metadata fields that visible documents, and records of these scopes, brought along.
-
-        Raises:
-            CollectionNotFoundError: the tenant has no such collection.
-        """
+        """Return the metadata fields that visible documents, and records of these scopes, brought along."""
         with self._database.read() as connection:
             key, position = collection_key(connection, tenant, collection), self._database.position(connection)
             cached = self._fields.get((key, scopes))

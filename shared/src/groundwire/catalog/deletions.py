@@ -500,13 +500,7 @@ def delete_documents(connection: Connection, collection: Collection, rows: Seque
 
     The records that quote them go with them: no part of a text outlives it. Pending generations stay until their
     writer finds the document changed and takes them back. The number of statements does not depend on the number of
-    documents.
-
-    Args:
-        connection: of the transaction.
-        collection: as it is now.
-        rows: of the documents, what `document_rows` returned; may be empty.
-        now: in milliseconds.
+    documents, whose `rows` are those of `document_rows`.
 
     Raises:
         PermissionDeniedError: a record that quotes one of them is of a scope that the current caller may not see.

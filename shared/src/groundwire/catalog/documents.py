@@ -157,7 +157,10 @@ class PublishedRecords:
 
 
 class Documents(Aggregate):
-    """Documents of all tenants; each call sees those of one."""
+    """Documents of all tenants; each call sees those of one.
+
+    A call for one document raises DocumentNotFoundError where the collection has none of the id that readers see.
+    """
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
@@ -178,11 +181,6 @@ class Documents(Aggregate):
         return self._first(_BY_HASH, {"tenant": tenant, "collection": collection, "value": source_hash})
 
     def get(self, tenant: str, collection: str, document_id: str) -> Document:
-        """Return a document.
-
-        Raises:
-            DocumentNotFoundError: the collection has none of this id.
-        """
         given = {"tenant": tenant, "collection": collection, "value": document_id}
         found = self._first(SELECT_VISIBLE_DOCUMENT, given)
         if found is None:
@@ -190,11 +188,7 @@ class Documents(Aggregate):
         return found
 
     def find(self, tenant: str, collection: str, reference: DocumentReference) -> Document:
-        """Return the document with this id, or with this source or alias.
-
-        Raises:
-            DocumentNotFoundError: the collection has no such document.
-        """
+        """Return the document with this id, or with this source or alias."""
         if reference.document_id:
             return self.get(tenant, collection, reference.document_id)
         found = self.find_by_source(tenant, collection, reference.source_uri)
@@ -256,17 +250,10 @@ class Documents(Aggregate):
         include_hidden: bool = False,
         ingested_by: datetime | None = None,
     ) -> list[Document]:
-        """Return up to `limit` documents by (source_uri, document_id), those above `after`.
+        """Return up to `limit` documents by (source_uri, document_id), those above `after`, and records of the scopes.
 
-        Args:
-            tenant: whose.
-            collection: name of the collection.
-            after: the last one of the page before.
-            limit: at least 1.
-            scopes: of the records that are listed, None for all.
-            where: keeps documents with a chunk whose payload matches.
-            include_hidden: adds those that were deleted softly.
-            ingested_by: leaves out those that were first ingested later.
+        `where` keeps documents with a chunk whose payload matches. `include_hidden` adds those that were deleted
+        softly, `ingested_by` leaves out those that were first ingested later.
         """
         order = (documents.c.source_path, documents.c.document_id)
         base = SELECT_DOCUMENTS_AND_HIDDEN if include_hidden else SELECT_DOCUMENTS_OF_COLLECTION
@@ -311,7 +298,6 @@ class Documents(Aggregate):
         `moved_from` is the id of the document that gives the source up, of which it is an alias so far.
 
         Raises:
-            DocumentNotFoundError: the collection has none of this id.
             DocumentChangedError: the source belongs to another document.
         """
         key = collection_key(connection, tenant, collection)
@@ -376,7 +362,6 @@ class Documents(Aggregate):
         vectors that are not in it are made now.
 
         Raises:
-            CollectionNotFoundError: the collection was deleted.
             DocumentChangedError: a live generation is not the expected one, or a visible document has the source.
             StaleSourceVersionError: a document, perhaps softly deleted, is of a later version.
             AlreadyExistsError: a document id is in use in another collection, or a chunk id in another document.
@@ -474,13 +459,8 @@ class Documents(Aggregate):
     ) -> PublishedRecords:
         """Make generations of records the live ones and change fields of others, all in one transaction.
 
-        Args:
-            collection: that of all of them.
-            pending: what `begin` returned.
-            vectors: those of their chunks that were not stored before.
-            changes: new fields of documents whose texts stay.
-            turns: the highest number of an exchange that each conversation had when numbers behind it were given.
-            receipt: what is to be remembered of the call.
+        `vectors` are those of their chunks that were not stored before, `turns` the highest number of an exchange that
+        each conversation had when numbers behind it were given.
 
         Raises:
             DocumentChangedError: a document was changed meanwhile, a conversation has got further exchanges, or a
@@ -546,9 +526,6 @@ class Documents(Aggregate):
 
         Return it with the tasks of the outbox that bring the engine up to it, none when nothing changed. An error of
         `change` leaves everything as it was.
-
-        Raises:
-            DocumentNotFoundError: the collection has none of this id.
         """
         row = visible_row(connection, tenant, collection, document_id)
         refuse_other_etag(connection, row, etag)
@@ -668,7 +645,6 @@ class Documents(Aggregate):
         that are deleted because they quote it.
 
         Raises:
-            DocumentNotFoundError: the collection has none of this id, or hid it before.
             DocumentChangedError: its etag is not the given one, or no chunk of it matches `where`, if these are given.
         """
         if where is not None:
@@ -711,9 +687,6 @@ class Documents(Aggregate):
 
         Of a deletion in several steps each has the same `unfinished_id`, and returns what all so far deleted. The one
         that `is_last` stores the answer.
-
-        Raises:
-            CollectionNotFoundError: the collection was deleted.
         """
         serving = require_collection(connection, collection.tenant, collection.name)
         which = IS_STORED if permanent else IS_VISIBLE

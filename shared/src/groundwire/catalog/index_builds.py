@@ -114,7 +114,6 @@ class IndexBuilds(Aggregate):
             Whether the move was made; otherwise nothing happened.
 
         Raises:
-            CollectionNotFoundError: the collection was deleted meanwhile.
             ConflictError: another build was faster.
         """
         now = self._now()
@@ -172,9 +171,6 @@ class IndexBuilds(Aggregate):
         """Return the collection as it is now, after its engine collection `left` was found to be gone or replaced.
 
         A writer to `left` may have recreated it, so it is queued to be dropped again when it was replaced.
-
-        Raises:
-            CollectionNotFoundError: the collection was deleted.
         """
 
         def work(connection: Connection) -> Collection | None:

@@ -50,7 +50,10 @@ class Operation:
 
 
 class Operations(Aggregate):
-    """Operations of all tenants; most calls see those of one."""
+    """Operations of all tenants; most calls see those of one.
+
+    A call for one operation raises OperationNotFoundError where the tenant has none of the id.
+    """
 
     @in_transaction
     def begin(
@@ -76,11 +79,6 @@ class Operations(Aggregate):
         return made
 
     def get(self, tenant: str, operation_id: str) -> Operation:
-        """Return an operation.
-
-        Raises:
-            OperationNotFoundError: the tenant has none of this id.
-        """
         with self._database.read() as connection:
             return _require(connection, tenant, operation_id)
 
@@ -119,11 +117,7 @@ class Operations(Aggregate):
         return self._database.write(work)
 
     def request_cancel(self, tenant: str, operation_id: str) -> None:
-        """Mark an operation as to be cancelled; one that has ended stays as it is.
-
-        Raises:
-            OperationNotFoundError: the tenant has none of this id.
-        """
+        """Mark an operation as to be cancelled; one that has ended stays as it is."""
         self._database.write(lambda connection: _change(connection, tenant, operation_id, {"cancel_requested": 1}))
 
     @in_transaction
@@ -133,9 +127,6 @@ class Operations(Aggregate):
         """Store the outcome of an operation in place of its request.
 
         An outcome about a document that was deleted for good meanwhile is not stored.
-
-        Raises:
-            OperationNotFoundError: the tenant has none of this id.
         """
         ended = {"end_time": self._now(), "end_steady": self._database.steady.now_ms()}
         of_resource = (documents.c.tenant == tenant, documents.c.document_id == resource_id, IS_STORED)
@@ -149,7 +140,6 @@ class Operations(Aggregate):
         """Forget an operation that has ended.
 
         Raises:
-            OperationNotFoundError: the tenant has none of this id.
             PreconditionError: it goes on.
         """
         if _require(connection, tenant, operation_id).end_time is None:

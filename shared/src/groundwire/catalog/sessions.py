@@ -225,7 +225,10 @@ _DELETED_AT_A_TIME = 100
 
 
 class Sessions(Aggregate):
-    """Sessions of all tenants; each call sees those of one, as far as the current caller may see them."""
+    """Sessions of all tenants; each call sees those of one, as far as the current caller may see them.
+
+    A call for one session raises SessionNotFoundError where there is none of the id.
+    """
 
     @in_transaction
     def create(
@@ -248,20 +251,12 @@ class Sessions(Aggregate):
         return stored
 
     def get(self, tenant: str, session_id: str) -> Session:
-        """Return a session; one that was idle for too long is EXPIRED whether or not `expire` ran.
-
-        Raises:
-            SessionNotFoundError: the tenant has none of this id.
-        """
+        """Return a session; one that was idle for too long is EXPIRED whether or not `expire` ran."""
         with self._database.read() as connection:
             return self._require(connection, tenant, session_id)[0]
 
     def messages(self, tenant: str, session_id: str) -> list[SessionMessage]:
-        """Return the newest messages of a session, oldest first: as many whole pairs as a window holds.
-
-        Raises:
-            SessionNotFoundError: the tenant has none of this id.
-        """
+        """Return the newest messages of a session, oldest first: as many whole pairs as a window holds."""
         with self._database.read() as connection:
             _, key = self._require(connection, tenant, session_id)
             newest = select(messages).where(messages.c.session_key == key).order_by(messages.c.sequence.desc())
@@ -271,11 +266,7 @@ class Sessions(Aggregate):
         return window[1:] if window and window[0].role is Role.ASSISTANT else window
 
     def history(self, tenant: str, session_id: str, after: int, limit: int) -> list[SessionMessage]:
-        """Return up to `limit` messages of a session behind the one with the sequence `after`, oldest first.
-
-        Raises:
-            SessionNotFoundError: the tenant has none of this id.
-        """
+        """Return up to `limit` messages of a session behind the one with the sequence `after`, oldest first."""
         with self._database.read() as connection:
             _, key = self._require(connection, tenant, session_id)
             behind = messages.c.session_key == key, messages.c.sequence > after
@@ -318,7 +309,6 @@ class Sessions(Aggregate):
         ten messages, in order.
 
         Raises:
-            SessionNotFoundError: the tenant has none of this id.
             SessionExpiredError: it was idle for too long or was ended.
             SessionHeadMovedError: there are newer messages; `exchange` tells whether this one was answered.
             AlreadyExistsError: a message of the session, or another new one, has one of the ids.
@@ -367,7 +357,7 @@ class Sessions(Aggregate):
         that `is_whole` is marked to be recorded.
 
         Raises:
-            SessionNotFoundError: the tenant has none of this id, or it has no such question.
+            SessionNotFoundError: it has no such question.
             AlreadyExistsError: the question has another answer than `replacing`, or a message has the id of this one.
             SessionHeadMovedError: it has no answer, and is no longer the newest message.
         """
@@ -449,9 +439,6 @@ class Sessions(Aggregate):
         """Return the message with this id and the next one, which answers it if it is a question.
 
         Empty when there is no such message.
-
-        Raises:
-            SessionNotFoundError: the tenant has none of this id.
         """
         with self._database.read() as connection:
             _, key = self._require(connection, tenant, session_id)
@@ -493,11 +480,7 @@ class Sessions(Aggregate):
     def end(
         self, connection: Connection, tenant: str, session_id: str, receipt: Receipt[Session] | None = None
     ) -> Session:
-        """End a session; ending it again changes nothing.
-
-        Raises:
-            SessionNotFoundError: the tenant has none of this id.
-        """
+        """End a session; ending it again changes nothing."""
         session, key = self._require(connection, tenant, session_id)
         if session.state is not SessionState.ENDED:
             session = moved(session, SessionState.ENDED, self._database.clock.now())
@@ -507,11 +490,7 @@ class Sessions(Aggregate):
 
     @in_transaction
     def delete(self, connection: Connection, tenant: str, session_id: str, receipt: Receipt[int] | None = None) -> int:
-        """Delete a session with all its messages, for good; return how many messages there were.
-
-        Raises:
-            SessionNotFoundError: the tenant has none of this id.
-        """
+        """Delete a session with all its messages, for good; return how many messages there were."""
         session, key = self._require(connection, tenant, session_id)
         connection.execute(delete(sessions).where(sessions.c.session_key == key))
         redact_answers(connection, tenant, [session_id])

@@ -101,7 +101,11 @@ class TextPart:
 
 
 class Texts(Aggregate):
-    """Texts of published generations, the superseded ones too, until their document is deleted."""
+    """Texts of published generations, the superseded ones too, until their document is deleted.
+
+    A call for one raises DocumentNotFoundError where there is no such document, or no published generation of this
+    number.
+    """
 
     def spans(self, tenant: str, collection: str) -> "SpanReader":
         return SpanReader(self._database, tenant, collection)
@@ -113,9 +117,6 @@ class Texts(Aggregate):
 
         The first error comes from the call, not from the iteration. Each part is a read of its own, so a slow
         consumer holds no connection; a document deleted meanwhile ends the iteration with DocumentNotFoundError.
-
-        Raises:
-            DocumentNotFoundError: no such document, or no published generation of this number.
         """
         with self._database.read() as connection:
             key, total_chars = _find(connection, tenant, collection, document_id, generation)
@@ -132,11 +133,7 @@ class Texts(Aggregate):
             start_byte += len(text.encode("utf-8"))
 
     def properties(self, tenant: str, document_id: str, generation: int) -> DocumentFields:
-        """Return the source's own properties: front matter or those of the file.
-
-        Raises:
-            DocumentNotFoundError: no such document, or no published generation of this number.
-        """
+        """Return the source's own properties: front matter or those of the file."""
         found = self._database.query(
             select(generations.c.generation_key, generations.c.properties)
             .join_from(generations, documents)

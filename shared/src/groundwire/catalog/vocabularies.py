@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sqlalchemy import ColumnElement, Connection, FromClause, Select, and_, case, func, select, text, true
 
+from groundwire.catalog.audit import Aggregate
 from groundwire.catalog.database import Database
 from groundwire.catalog.dialects import elements_of, entries_of, first_type_of, list_of
 from groundwire.catalog.filters import Scopes, in_scopes
@@ -75,19 +76,15 @@ class CollectionVocabulary:
     values: dict[str, tuple[str, ...]]
 
 
-class Vocabularies:
+class Vocabularies(Aggregate):
     """Reads vocabularies, and caches them until their collection changes; safe to use from many threads."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        super().__init__(database)
         self._cache: BoundedCache[tuple[str, int, Scopes | None], CollectionVocabulary] = BoundedCache(_CACHED)
 
     def read(self, tenant: str, name: str, scopes: Scopes | None) -> CollectionVocabulary:
-        """Return the vocabulary of what is live in a collection, without records of other scopes.
-
-        Raises:
-            CollectionNotFoundError: the tenant has no such collection.
-        """
+        """Return the vocabulary of what is live in a collection, without records of other scopes."""
         with self._database.read() as connection:
             row = collection_row(connection, tenant, name)
             collection, changed = to_collection(row), row[collections.c.changed_position]
@@ -181,19 +178,15 @@ class Outline:
     vectors: Vectors
 
 
-class Outlines:
+class Outlines(Aggregate):
     """Reads outlines, and caches them until their collection changes; safe to use from many threads."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        super().__init__(database)
         self._cache: BoundedCache[tuple[str, int], Outline] = BoundedCache(_CACHED_BYTES)
 
     def read(self, tenant: str, name: str) -> tuple[Collection, Outline]:
-        """Return a collection and the outline of what is live in it.
-
-        Raises:
-            CollectionNotFoundError: the tenant has no such collection.
-        """
+        """Return a collection and the outline of what is live in it."""
         with self._database.read() as connection:
             row = collection_row(connection, tenant, name)
             collection, version = to_collection(row), (row[collections.c.uid], row[collections.c.changed_position])

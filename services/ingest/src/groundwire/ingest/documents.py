@@ -376,11 +376,6 @@ class DocumentIngest:
         """Return what is known of the source, and the result if no generation has to be written.
 
         Of a reused document the source may be a new alias.
-
-        Raises:
-            InvalidRequestError: it has another id than the request gives.
-            StaleSourceVersionError: it is of a later version.
-            DuplicateDocumentError: the bytes are stored under another source and the policy is REJECT.
         """
         existing, reused = self._stored_for(request, source_hash)
         # What the source said last time: a field that still says so follows the source, another one the caller set.
@@ -395,11 +390,7 @@ class DocumentIngest:
         return under_way, IngestResult(existing, IngestOutcome.UNCHANGED) if is_same else None
 
     def _parse(self, under_way: _Preparation, budget: Budget) -> tuple[GenerationDraft, Mapping[SourceWarning, int]]:
-        """Take the document apart; return what is to be written, and the warnings of the source.
-
-        Raises:
-            InvalidRequestError: the document is refused; see its subclasses.
-        """
+        """Take the document apart; return what is to be written, and the warnings of the source."""
         request, existing = under_way.request, under_way.existing
         rules = ParseRules(
             format=request.format,

@@ -148,7 +148,8 @@ def translated_failures() -> Iterator[None]:
 class IncomingUpload:
     """One upload and the one stream that brings its bytes; its methods wait for one another.
 
-    After `close` it does nothing any more: a thread whose caller left must not touch what another stream took over.
+    After `close` all of them raise ConflictError: a thread whose caller left must not touch what another stream took
+    over.
     """
 
     def __init__(self, tenant: str, stored: StoredUpload, uploads: Uploads, staged: StagedFile) -> None:
@@ -169,7 +170,6 @@ class IncomingUpload:
         Raises:
             InvalidRequestError: the part is empty or too long, begins before the document, leaves a gap, or exceeds the
                 announced size.
-            ConflictError: the upload was closed.
         """
         with self._lock:
             self._check_open()
@@ -190,11 +190,7 @@ class IncomingUpload:
             return is_due and self.sync()
 
     def sync(self) -> bool:
-        """Make everything durable that came in; return whether that was more than before.
-
-        Raises:
-            ConflictError: the upload was closed.
-        """
+        """Make everything durable that came in; return whether that was more than before."""
         with self._lock:
             self._check_open()
             self._synced_at = time.monotonic()
@@ -212,7 +208,6 @@ class IncomingUpload:
 
         Raises:
             InvalidRequestError: bytes are missing.
-            ConflictError: the upload was closed.
         """
         with self._lock:
             self._check_open()
