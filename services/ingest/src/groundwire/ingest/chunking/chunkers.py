@@ -184,7 +184,7 @@ class FixedChunker:
                 windows.append((first, end))
                 first = end if end == len(text) else _boundary(text, first, max(first + 1, end - overlap))
         else:
-            windows = list(_TokenWindows(text, start, policy, overlap, self.splitter).windows())
+            windows = list(self._token_windows(text, start, overlap))
         windows = [(first, end) for first, end in windows if text[first:end].strip()]
         if len(windows) > 1:
             (before, _), (last, end) = windows[-2:]
@@ -201,22 +201,51 @@ class FixedChunker:
             previous_end = end
         return cuts
 
+    def _token_windows(self, text: str, start: int, overlap: int) -> Iterator[_Range]:
+        """Yield the trimmed windows, which repeat up to `overlap` tokens; each ends after the previous one."""
+        policy, (starts, sums) = self.policy, self._units(text, start)
 
-class _TokenWindows:
-    """A text as units of a token or, where tokens lie inside a grapheme cluster, of several; `overlap` is in tokens.
+        def begins_word(unit: int) -> bool:
+            position = starts[unit]
+            return not (text[position - 1 : position].isalnum() and text[position : position + 1].isalnum())
 
-    `_starts` has one entry more than there are units: the end of the text. `_sums[i]` is the size of all units
-    before i.
-    """
+        last, first, reached, reached_char = len(starts) - 1, 0, 0, 0
+        while reached < last:
+            after = first + 1
+            most = starts[first] + MAX_CHUNK_CHARS
+            while after < last and sums[after + 1] - sums[first] <= policy.target and starts[after + 1] <= most:
+                after += 1
+            if after < last:
+                # No further back than half the window: a long word is torn rather than left to a window of its own.
+                lowest = first + (after - first) // 2
+                after = next((unit for unit in range(after, lowest, -1) if begins_word(unit)), after)
+            # A tokenizer may see more tokens in a window than in the whole text, where a word was torn.
+            while (
+                after > first + 1
+                and self.splitter.count_tokens([text[starts[first] : starts[after]]])[0] > policy.maximum
+            ):
+                after -= 1
+            if after <= reached:  # what is shared fills the window
+                first = reached
+                continue
+            begin, end = trim(text, starts[first], starts[after])
+            if end > max(begin, reached_char):
+                yield begin, end
+                reached_char = end
+            reached = after
+            shared = after
+            while shared > first + 1 and sums[after] - sums[shared - 1] <= overlap:
+                shared -= 1
+            first = next((unit for unit in range(shared, after) if begins_word(unit)), shared)
 
-    def __init__(self, text: str, start: int, policy: ChunkingPolicy, overlap: int, splitter: Splitter) -> None:
-        self._text = text
-        self._policy = policy
-        self._overlap = overlap
-        self._splitter = splitter
-        piece = min(_MAX_UNIT_CHARS, max(_MIN_PIECE_CHARS, policy.target))
+    def _units(self, text: str, start: int) -> tuple[list[int], list[int]]:
+        """Return where units begin, and behind the last the end of the text; and the size of all units before each.
+
+        A unit is a token or, where tokens lie inside a grapheme cluster, several.
+        """
+        piece = min(_MAX_UNIT_CHARS, max(_MIN_PIECE_CHARS, self.policy.target))
         starts, sizes, tokens, begin = [start], [], 0, start
-        for token in (*splitter.token_starts(text[start:]), len(text) - start):
+        for token in (*self.splitter.token_starts(text[start:]), len(text) - start):
             following = start + token
             tokens += following > begin
             if following <= begin or not is_cluster_boundary(text, following):
@@ -228,44 +257,7 @@ class _TokenWindows:
             starts.append(following)
             sizes.append(tokens)
             begin, tokens = following, 0
-        self._starts = starts
-        self._sums = list(accumulate(sizes, initial=0))
-
-    def windows(self) -> Iterator[_Range]:
-        """Yield the trimmed windows; each ends after the previous one."""
-        policy, starts, sums = self._policy, self._starts, self._sums
-        last, first, reached, reached_char = len(starts) - 1, 0, 0, 0
-        while reached < last:
-            after = first + 1
-            most = starts[first] + MAX_CHUNK_CHARS
-            while after < last and sums[after + 1] - sums[first] <= policy.target and starts[after + 1] <= most:
-                after += 1
-            if after < last:
-                # No further back than half the window: a long word is torn rather than left to a window of its own.
-                lowest = first + (after - first) // 2
-                after = next((unit for unit in range(after, lowest, -1) if self._begins_word(unit)), after)
-            # A tokenizer may see more tokens in a window than in the whole text, where a word was torn.
-            while (
-                after > first + 1
-                and self._splitter.count_tokens([self._text[starts[first] : starts[after]]])[0] > policy.maximum
-            ):
-                after -= 1
-            if after <= reached:  # what is shared fills the window
-                first = reached
-                continue
-            start, end = trim(self._text, starts[first], starts[after])
-            if end > max(start, reached_char):
-                yield start, end
-                reached_char = end
-            reached = after
-            begin = after
-            while begin > first + 1 and sums[after] - sums[begin - 1] <= self._overlap:
-                begin -= 1
-            first = next((unit for unit in range(begin, after) if self._begins_word(unit)), begin)
-
-    def _begins_word(self, unit: int) -> bool:
-        position = self._starts[unit]
-        return not (self._text[position - 1 : position].isalnum() and self._text[position : position + 1].isalnum())
+        return starts, list(accumulate(sizes, initial=0))
 
 
 def _boundary(text: str, start: int, ideal: int) -> int:
