@@ -217,8 +217,8 @@ class DocumentIngest:
         # Checked twice: what can be refused without the text is refused before assembling the text, which takes time.
         collection = self.admit(request, None)
         check_vectors(ready, collection.identity)
-        text = placed(ready, self._limit(collection))
-        encoded = text.text.encode()
+        text, ranges = placed(ready, self._limit(collection))
+        encoded = text.encode()
         self.admit(request, len(encoded))
         source_hash = request.source_hash or hashlib.sha256(encoded).hexdigest()
         with self._locked(collection, request.source_uri, source_hash, budget):
@@ -226,13 +226,8 @@ class DocumentIngest:
             stored = existing.fields if existing else DocumentFields()
             fields = stored if request.fields is None else request.fields
             fallback = fields.title or file_name(request.source_uri)
-            chunks = make_chunks(
-                ready.chunks,
-                text,
-                collection.settings.chunking,
-                fallback,
-                self.writer.embedder.embedder.tokenizer.count,
-            )
+            count_tokens = self.writer.embedder.embedder.tokenizer.count
+            chunks = make_chunks(ready.chunks, text, ranges, collection.settings.chunking, fallback, count_tokens)
             ids = [chunk.chunk_id for chunk in ready.chunks if chunk.chunk_id is not None] or None
             draft = GenerationDraft(
                 document_id=existing.document_id if existing else request.document_id,
@@ -240,7 +235,7 @@ class DocumentIngest:
                 format=request.format or DocumentFormat.TEXT,
                 source_hash=source_hash,
                 fields=fields,
-                text=text.text,
+                text=text,
                 chunks=chunks,
                 expected_generation=existing.generation if existing else 0,
                 rules_digest=rules_digest(chunks, ids),

@@ -58,16 +58,8 @@ class ReadyDocument:
     probe_digest: str
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedText:
-    """A canonical text and the half-open range of each chunk in it."""
-
-    text: str
-    ranges: Sequence[_Range]
-
-
-def placed(document: ReadyDocument, max_chars: int) -> PlacedText:
-    """Return the canonical text and where the chunks stand in it; what a range holds is what is stored.
+def placed(document: ReadyDocument, max_chars: int) -> tuple[str, Sequence[_Range]]:
+    """Return the canonical text and the half-open range of each chunk in it; what a range holds is what is stored.
 
     Raises:
         InvalidRequestError: a span lies outside the text, or text and contents differ.
@@ -94,20 +86,20 @@ def placed(document: ReadyDocument, max_chars: int) -> PlacedText:
             if not is_made_of(text[start:end], chunk.content):
                 raise _violation(number, "content", f"differs from the text at {start} to {end}")
             ranges.append((start, end))
-        return PlacedText(text, ranges)
+        return text, ranges
     spanned = [chunk.start is not None for chunk in document.chunks]
     if not any(spanned):
         start = 0
         for chunk in document.chunks:
             ranges.append((start, start + len(chunk.content)))
             start = ranges[-1][1] + len(_JOINER)
-        return PlacedText(_JOINER.join(chunk.content for chunk in document.chunks), ranges)
+        return _JOINER.join(chunk.content for chunk in document.chunks), ranges
     if not all(spanned):
         raise _violation(spanned.index(False), "char_start", "must be given for all chunks, for none, or text")
     return _laid_out(document.chunks, max_chars)
 
 
-def _laid_out(chunks: Sequence[ReadyChunk], max_chars: int) -> PlacedText:
+def _laid_out(chunks: Sequence[ReadyChunk], max_chars: int) -> tuple[str, Sequence[_Range]]:
     """Build a text with every content in its place and line feeds in the gaps."""
     parts: list[str] = []
     ranges: list[_Range] = []
@@ -127,7 +119,7 @@ def _laid_out(chunks: Sequence[ReadyChunk], max_chars: int) -> PlacedText:
         parts += [_FILLER * -shared, chunk.content[max(0, shared) :]]
         ranges.append((start, end))
         tail, length = chunk.content, end
-    return PlacedText("".join(parts), ranges)
+    return "".join(parts), ranges
 
 
 def is_made_of(stored: str, content: str) -> bool:
@@ -183,7 +175,8 @@ def check_vectors(document: ReadyDocument, identity: EmbeddingIdentity) -> None:
 
 def make_chunks(
     ready: Sequence[ReadyChunk],
-    placed: PlacedText,
+    text: str,
+    ranges: Sequence[_Range],
     policy: ChunkingPolicy,
     fallback_chapter: str,
     count_tokens: Callable[[str], int],
@@ -193,18 +186,18 @@ def make_chunks(
     Raises:
         InvalidRequestError: a content is shorter than `min_chars` or larger than the maximum.
     """
-    offsets = OffsetMap(placed.text)
+    offsets = OffsetMap(text)
     headings = (each.path[0] if each.path else each.heading for each in ready)
     chapter = next(filter(None, headings), fallback_chapter)
     # One range may lie within the other: they share no more than the shorter of the two.
     shared = (
         max(0, min(before[1] - after[0], before[1] - before[0], after[1] - after[0]))
-        for before, after in pairwise(placed.ranges)
+        for before, after in pairwise(ranges)
     )
     overlaps = [0, *shared, 0]
     chunks: list[Chunk] = []
-    for number, (each, (start, end)) in enumerate(zip(ready, placed.ranges, strict=True)):
-        content = placed.text[start:end]
+    for number, (each, (start, end)) in enumerate(zip(ready, ranges, strict=True)):
+        content = text[start:end]
         tokens = count_tokens(content)
         size = policy.size_of(len(content), tokens)
         if len(content) < policy.min_chars:
