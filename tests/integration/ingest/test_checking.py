@@ -566,7 +566,7 @@ class TestWrongEngine:
     def move(self, library: Library) -> None:
         """Build another index for the collection, and drop the one that served."""
         long_work = library.harness.service.long_work
-        long_work.builder.reindex(DEFAULT_TENANT, "tides", Budget(60), lambda _: None)
+        long_work.builder.rebuild(DEFAULT_TENANT, "tides", Budget(60), lambda _: None)
         library.harness.sweep()
 
     def put_many(self, library: Library, contents: Sequence[str]) -> list[int]:

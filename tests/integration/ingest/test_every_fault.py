@@ -125,7 +125,7 @@ def delete_for_good(desk: Desk) -> None:
 
 
 def reindex(desk: Desk) -> None:
-    desk.harness.service.long_work.builder.reindex(DEFAULT_TENANT, "tides", Budget(60), lambda _: None)
+    desk.harness.service.long_work.builder.rebuild(DEFAULT_TENANT, "tides", Budget(60), lambda _: None)
 
 
 OPERATIONS = [ingest, replace_text, retitle, delete_softly, delete_for_good, reindex]
@@ -198,7 +198,9 @@ def test_an_embedding_anew_survives_the_failure_of_each_of_its_calls(
     model: tuple[Path, dict[str, Any], str], tmp_path: Path, moment: str
 ) -> None:
     def reembed(desk: Desk) -> None:
-        desk.harness.service.long_work.builder.reembed(DEFAULT_TENANT, "tides", Budget(60), lambda _: None)
+        desk.harness.service.long_work.builder.rebuild(
+            DEFAULT_TENANT, "tides", Budget(60), lambda _: None, reembeds=True
+        )
 
     number, is_reached = 0, True
     while is_reached:

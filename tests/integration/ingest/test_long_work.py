@@ -142,15 +142,15 @@ def test_the_next_process_goes_on_with_what_was_cut_off(process: Process, harnes
 def test_what_is_done_when_a_process_stops_is_not_done_again(
     harness: Harness, store: Held, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reindexed, is_done, may_return = IndexBuilder.reindex, threading.Event(), threading.Event()
+    reindexed, is_done, may_return = IndexBuilder.rebuild, threading.Event(), threading.Event()
 
-    def held_at_its_end(*arguments: Any) -> Any:
-        built = reindexed(*arguments)
+    def held_at_its_end(*arguments: Any, **options: Any) -> Any:
+        built = reindexed(*arguments, **options)
         is_done.set()
         assert may_return.wait(30)
         return built
 
-    monkeypatch.setattr(IndexBuilder, "reindex", held_at_its_end)
+    monkeypatch.setattr(IndexBuilder, "rebuild", held_at_its_end)
     store.gate.is_open.set()
     begun = reindex(harness)
     assert is_done.wait(30)

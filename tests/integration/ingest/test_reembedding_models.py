@@ -52,7 +52,9 @@ def test_a_collection_moves_from_one_model_to_another(
     with pytest.raises(EmbeddingMismatchError):
         harness.ingest("tides", "new.md", "# New\n\nMoon.")
     count = len(harness.live_numbers("tides"))
-    built = harness.service.long_work.builder.reembed(DEFAULT_TENANT, "tides", Budget(60), lambda _: None)
+    built = harness.service.long_work.builder.rebuild(
+        DEFAULT_TENANT, "tides", Budget(60), lambda _: None, reembeds=True
+    )
     assert (built.vectors, built.embedded, built.identity) == (count, count, new.identity)
     collection = harness.collection("tides")
     held = store.fetch(collection.engine_name, harness.points("tides"), Budget())

@@ -48,12 +48,12 @@ def collection_of(harness: Harness, name: str = "tides") -> Collection:
 
 def reindex(harness: Harness, report: Callable[[Progress], None] = lambda _: None, **options: Any) -> IndexBuilt:
     budget = options.get("budget", Budget(60))
-    return harness.service.long_work.builder.reindex(DEFAULT_TENANT, "tides", budget, report)
+    return harness.service.long_work.builder.rebuild(DEFAULT_TENANT, "tides", budget, report)
 
 
 def reembed(harness: Harness, report: Callable[[Progress], None] = lambda _: None, **options: Any) -> IndexBuilt:
     budget = options.get("budget", Budget(60))
-    return harness.service.long_work.builder.reembed(DEFAULT_TENANT, "tides", budget, report)
+    return harness.service.long_work.builder.rebuild(DEFAULT_TENANT, "tides", budget, report, reembeds=True)
 
 
 def fill(harness: Harness, documents: int = 3) -> None:

@@ -171,44 +171,33 @@ class IndexBuilder:
     runs: SharedRuns
     after: Callable[[], None]
 
-    def reindex(self, tenant: str, name: str, budget: Budget, report: Report) -> IndexBuilt:
-        """Rebuild the indexes of a collection, embedding nothing; a run that is going on is joined.
+    def rebuild(self, tenant: str, name: str, budget: Budget, report: Report, *, reembeds: bool = False) -> IndexBuilt:
+        """Rebuild the indexes of a collection, with `reembeds` after embedding all of it with the server's model.
+
+        A run of the same kind that is going on is joined. A run that was interrupted goes on with the vectors it had
+        made.
 
         Raises:
-            ConflictError: the collection is being re-embedded.
+            ConflictError: a rebuild of the other kind goes on.
             DataLossError: a chunk has no vector in the catalog; re-embed the collection.
-            CallCancelledError: nothing has changed.
-        """
-        collection = self.catalog.collections.get(tenant, name)
-
-        def work(own: Budget, shared_report: Report) -> IndexBuilt:
-            built = self.build(collection, collection.identity, own, shared_report)
-            return IndexBuilt(self.vectors.count(built.engine_name, own), 0, built.identity)
-
-        return self.runs(collection.uid, "reindex", work, budget, report)
-
-    def reembed(self, tenant: str, name: str, budget: Budget, report: Report) -> IndexBuilt:
-        """Embed all of a collection with the server's model, then build its indexes; a run that is going on is joined.
-
-        A run that was interrupted goes on with the vectors it had made.
-
-        Raises:
-            ConflictError: the collection is being reindexed.
             UnavailableError: the model does not answer; the vectors made so far are stored.
             CallCancelledError: the collection is as it was; the vectors made so far are stored.
         """
-        collection, identity = self.catalog.collections.get(tenant, name), self.embedder.embedder.identity
+        collection = self.catalog.collections.get(tenant, name)
+        identity = self.embedder.embedder.identity if reembeds else collection.identity
 
         def work(own: Budget, shared_report: Report) -> IndexBuilt:
-            embedded = self.embedder.embed_missing(
-                replace(collection, identity=identity),
-                own,
-                lambda done, total: shared_report(Progress(Stage.EMBEDDING, done, total)),
-            )
+            embedded = 0
+            if reembeds:
+                embedded = self.embedder.embed_missing(
+                    replace(collection, identity=identity),
+                    own,
+                    lambda done, total: shared_report(Progress(Stage.EMBEDDING, done, total)),
+                )
             built = self.build(collection, identity, own, shared_report)
             return IndexBuilt(self.vectors.count(built.engine_name, own), embedded, built.identity)
 
-        return self.runs(collection.uid, "reembed", work, budget, report)
+        return self.runs(collection.uid, "reembed" if reembeds else "reindex", work, budget, report)
 
     def build(self, collection: Collection, identity: EmbeddingIdentity, budget: Budget, report: Report) -> Collection:
         """Return the collection as it serves now; every live chunk has its vector of `identity` in the catalog.

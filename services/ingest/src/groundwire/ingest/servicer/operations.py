@@ -363,8 +363,8 @@ class LongWork:
         self.operations = OperationRunner(by_method, self.parts, max_unfinished)
 
     def _build_index(self, operation: Operation, budget: Budget, report: Report) -> pb.IndexBuildResult:
-        build = self.builder.reembed if operation.method == "Reembed" else self.builder.reindex
-        built = build(operation.tenant, operation.collection, budget, report)
+        reembeds = operation.method == "Reembed"
+        built = self.builder.rebuild(operation.tenant, operation.collection, budget, report, reembeds=reembeds)
         return pb.IndexBuildResult(
             vector_count=built.vectors, embedded_count=built.embedded, embedding=to_identity_message(built.identity)
         )
