@@ -367,7 +367,7 @@ def test_a_soft_deletion_that_was_undone_is_not_waited_for(prompt: Store, monkey
 def test_a_deletion_counts_what_a_final_search_still_finds(prompt: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     document = prompt.ingest("a.md", story(random.Random(1)))
     monkeypatch.setattr(type(prompt.vectors), "delete", lambda *_: None)  # an engine that acknowledges and does nothing
-    monkeypatch.setattr("groundwire.ingest.deletions._POINTS_PER_LOOK", 2)  # a large document takes several looks
+    monkeypatch.setattr("groundwire.ingest.upkeep._POINTS_PER_LOOK", 2)  # a large document takes several looks
     receipt = prompt.delete(document.document_id)
     assert receipt.state == HIDDEN
     assert _stores(receipt)["vectors"] == (0, document.chunk_count, False)

@@ -19,11 +19,11 @@ from groundwire.catalog.catalog import Catalog
 from groundwire.catalog.query_log import QueryLogs
 from groundwire.embedders.hashing import HashingEmbedder
 from groundwire.ingest.bootstrap import IngestService, build
-from groundwire.ingest.engine_upkeep import OUTBOX, REPEATED_CHUNKS
 from groundwire.ingest.parsing.parsed_document import Original, ParsedDocument, ParseRules
 from groundwire.ingest.parsing.parser_worker import parse_document
 from groundwire.ingest.parsing.source_text import ReadingLimits
 from groundwire.ingest.settings import IngestSettings
+from groundwire.ingest.upkeep import OUTBOX, REPEATED_CHUNKS
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.clock import Clock, SystemClock
 from groundwire.kernel.collection import Collection

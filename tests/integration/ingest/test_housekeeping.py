@@ -19,8 +19,8 @@ from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.ingest.v1 import maintenance_service_pb2 as maintenance_pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.catalog.outbox import OutboxKind, queue_points
-from groundwire.ingest.engine_upkeep import OUTBOX
 from groundwire.ingest.housekeeping import Housekeeping, Job, Subject
+from groundwire.ingest.upkeep import OUTBOX
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.clock import SystemClock
 from groundwire.kernel.errors import StoreUnavailableError

@@ -14,14 +14,11 @@ from groundwire.api.ingest.v1 import (
 from groundwire.catalog.catalog import Catalog
 from groundwire.catalog.consistency_tokens import ConsistencyTokens
 from groundwire.catalog.database import Database
-from groundwire.ingest.changes import DocumentUpkeep
+from groundwire.ingest.changes import DocumentPurge, DocumentUpkeep
 from groundwire.ingest.collections import CollectionUpkeep
-from groundwire.ingest.deletions import DeletionCompleter, DocumentPurge
 from groundwire.ingest.documents import DocumentIngest
 from groundwire.ingest.embedding import ChunkEmbedder
-from groundwire.ingest.engine_upkeep import OUTBOX, REPEATED_CHUNKS, EngineUpkeep
 from groundwire.ingest.housekeeping import Housekeeping, Job
-from groundwire.ingest.housekeeping_jobs import Upkeep
 from groundwire.ingest.index_builds import IndexBuilder, SharedRuns
 from groundwire.ingest.keyed_locks import MAX_WAITING, KeyedLocks
 from groundwire.ingest.parsing.parser_pool import ParserLimits, ParserPool
@@ -42,6 +39,7 @@ from groundwire.ingest.servicer.servicers import (
 from groundwire.ingest.servicer.upload_stream import UploadStream
 from groundwire.ingest.settings import IngestSettings
 from groundwire.ingest.store_check import PointCheck, StoreCheck
+from groundwire.ingest.upkeep import OUTBOX, REPEATED_CHUNKS, Upkeep
 from groundwire.ingest.uploads import StagingFolder, UploadReceiver
 from groundwire.ingest.writing import GenerationWriter
 from groundwire.kernel.budget import Budget
@@ -133,25 +131,31 @@ def build(
     chunk_embedder = ChunkEmbedder(catalog.embeddings, embedder, settings.embed_batch_tokens)
     engine_locks = KeyedLocks(among_processes=database.exclusive)
     points = PointCheck(catalog, vectors, chunk_embedder, engine_locks)
-    engine = EngineUpkeep(catalog, vectors, points, engine_locks)
     staging = StagingFolder(settings.staging or database.folder / STAGING_FOLDER)
     uploads = UploadReceiver(catalog.uploads, staging, settings.max_staged_bytes)
-    completer = DeletionCompleter(
-        catalog, engine, vectors, quiet_s=settings.scrub_after_quiet_s, within_s=settings.scrub_within_s
+    upkeep = Upkeep(
+        catalog,
+        vectors,
+        points,
+        engine_locks,
+        uploads,
+        embedder.identity.digest,
+        quiet_s=settings.scrub_after_quiet_s,
+        within_s=settings.scrub_within_s,
     )
-    upkeep = Upkeep(catalog, uploads, engine, completer, embedder.identity.digest)
+    lanes = upkeep.lanes()
     # If several processes share a catalog, another one takes over the unfinished work of one that stops.
-    of_others = [Job("operations", lambda _s, _b: long_work.operations.look_after(), every_s=_TAKE_OVER_EVERY_S)]
-    lanes = [*upkeep.lanes(), of_others] if database.is_shared else upkeep.lanes()
+    if database.is_shared:
+        lanes.append([Job("operations", lambda _s, _b: long_work.operations.look_after(), every_s=_TAKE_OVER_EVERY_S)])
     housekeeping = Housekeeping(lanes, database.clock, settings.sweep_every_s)
 
     def after_write(collection: Collection, leaves_work: bool) -> None:
-        engine.maybe_stale[collection.engine_name] = collection
+        upkeep.maybe_stale[collection.engine_name] = collection
         if leaves_work:
             housekeeping.nudge()
 
     def after_loss(engine_name: str) -> None:
-        engine.lacking.add(engine_name)
+        upkeep.lacking.add(engine_name)
         housekeeping.nudge()
 
     parser = ParserPool(embedder.tokenizer.definition, _parser_limits(settings), settings.parser_processes)
@@ -160,15 +164,13 @@ def build(
     # Ingests and changes of a document exclude one another.
     sources = KeyedLocks(MAX_WAITING)
     ingest = DocumentIngest(catalog, parser, writer, sources, settings.max_document_bytes, after_write)
-    document_upkeep = DocumentUpkeep(
-        catalog, engine, completer, chunk_embedder, vectors, sources, after_write=housekeeping.nudge
-    )
+    document_upkeep = DocumentUpkeep(catalog, upkeep, chunk_embedder, vectors, sources, after_write=housekeeping.nudge)
     record_upkeep = RecordUpkeep(catalog, document_upkeep, writer, KeyedLocks(), after_write)
     collection_upkeep = CollectionUpkeep(
         catalog,
         vectors,
         engine_name(vectors),
-        completer,
+        upkeep,
         embedder.identity,
         settings.max_document_bytes,
         housekeeping.nudge,
@@ -186,7 +188,7 @@ def build(
     runs = SharedRuns()
     builder = IndexBuilder(catalog, vectors, chunk_embedder, runs, housekeeping.nudge)
     if not isinstance(vectors, Recoverable):
-        housekeeping.add([engine.building_job(builder)])
+        housekeeping.add([upkeep.building_job(builder)])
 
     def sweep(budget: Budget) -> int:
         return housekeeping.run_now((OUTBOX, REPEATED_CHUNKS), budget)

@@ -1,4 +1,4 @@
-"""Change, delete and restore stored documents and chunks, without embedding anything again."""
+"""Change, delete and restore stored documents and chunks, without embedding anything again; purge what matches."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,17 +6,19 @@ from dataclasses import dataclass, field
 from groundwire.catalog.catalog import Catalog
 from groundwire.catalog.deletions import Deletion
 from groundwire.catalog.generations import IndexMovedError
-from groundwire.ingest.deletions import DeletionCompleter
+from groundwire.catalog.operations import Operation
 from groundwire.ingest.embedding import ChunkEmbedder
-from groundwire.ingest.engine_upkeep import EngineUpkeep
+from groundwire.ingest.ingesting import Progress, Report, Stage
 from groundwire.ingest.keyed_locks import KeyedLocks
+from groundwire.ingest.upkeep import Upkeep
 from groundwire.ingest.writing import MAX_INDEX_MOVES, POINTS_PER_WRITE
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.chunk import Chunk, StoredChunk
 from groundwire.kernel.document import MAX_METADATA_BYTES, Document, DocumentFields, DocumentReference
-from groundwire.kernel.errors import InvalidRequestError
+from groundwire.kernel.errors import DocumentChangedError, DocumentNotFoundError, InvalidRequestError
 from groundwire.kernel.exactly_once import Receipt
-from groundwire.kernel.filters import Value
+from groundwire.kernel.filter_parsing import resolve_filter
+from groundwire.kernel.filters import FieldKind, Filter, Value, leaves
 from groundwire.kernel.vector_store import PointBatch, VectorStore
 
 MAX_KEYS = 64
@@ -61,8 +63,7 @@ class DocumentUpkeep:
     """
 
     catalog: Catalog
-    engine: EngineUpkeep
-    completer: DeletionCompleter
+    upkeep: Upkeep
     embedder: ChunkEmbedder
     vectors: VectorStore
     sources: KeyedLocks
@@ -94,7 +95,7 @@ class DocumentUpkeep:
                 tenant, collection, found.document_id, change, receipt, etag=etag
             )
         # After the lock, which must not be held while the engine is waited for.
-        self.engine.finish(tasks, budget)
+        self.upkeep.finish(tasks, budget)
         return changed
 
     def update_chunk(
@@ -115,7 +116,7 @@ class DocumentUpkeep:
         """
         self.catalog.collections.get(tenant, collection)
         changed, tasks = self.catalog.documents.change_chunk(tenant, collection, chunk_id, change, receipt, etag=etag)
-        self.engine.finish(tasks, budget)
+        self.upkeep.finish(tasks, budget)
         return changed
 
     def delete(
@@ -156,7 +157,7 @@ class DocumentUpkeep:
             )
         # Before the attempt to complete it, whose failure leaves the rest to housekeeping.
         self.after_write()
-        return self.completer.complete(deleted, budget)
+        return self.upkeep.complete(deleted, budget)
 
     def restore(
         self,
@@ -209,7 +210,7 @@ class DocumentUpkeep:
                 self.embedder.embed_missing(found, budget, document_ids=document_ids)
             try:
                 # While the lock is held, no outbox task removes the points that are written here.
-                with self.engine.locks.hold((found.engine_name,), budget):
+                with self.upkeep.locks.hold((found.engine_name,), budget):
                     restoration = self.catalog.restorations.begin(tenant, collection, document_ids, etag)
                     if restoration is None:
                         return []
@@ -231,3 +232,104 @@ class DocumentUpkeep:
             finally:
                 self.after_write()
         raise IndexMovedError(found)
+
+
+SAMPLE = 100
+"""Documents that a count names."""
+# Others change documents meanwhile, so few are read ahead of their deletion.
+_DOCUMENTS_PER_READ = 100
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentPurge:
+    """Deletes one document after the other, each in a transaction that also counts it, so that it can stop any time.
+
+    A filter of None is for all documents. Those that came after the operation began stay.
+
+    What the engine has of them is removed as after every deletion, by housekeeping.
+    """
+
+    catalog: Catalog
+    after_delete: Callable[[], None]
+
+    def check(self, tenant: str, collection: str, where: Filter | None) -> None:
+        """Return if a purge like this can begin.
+
+        Raises:
+            InvalidFilterError: the filter does not fit the fields of the collection.
+        """
+        self.catalog.collections.get(tenant, collection)
+        if where is not None:
+            resolve_filter(where, self.catalog.chunks.fields(tenant, collection))
+
+    def count(self, operation: Operation, where: Filter | None) -> tuple[int, list[str]]:
+        """Return how many documents match, and the sources of the first `SAMPLE`, without deleting anything."""
+        where = self._resolved(operation, where)
+        page = self._page(operation, where, None, SAMPLE)
+        return self._count(operation, where), [document.source_uri for document in page]
+
+    def delete(self, operation: Operation, where: Filter | None, budget: Budget, report: Report) -> int:
+        """Delete what matches and was there when the operation began.
+
+        Return how much that was, with the records that quoted it and what an earlier process has done of it.
+
+        Raises:
+            CallCancelledError: the rest is left.
+        """
+        where, done = self._resolved(operation, where), operation.done_count
+        total = done + self._count(operation, where)
+        report(Progress(Stage.DELETING, done, total))
+        found_changed = True
+        while found_changed:
+            found_changed, after = False, None
+            while page := self._page(operation, where, after, _DOCUMENTS_PER_READ):
+                after = page[-1].source_uri, page[-1].document_id
+                for document in page:
+                    budget.check()
+                    try:
+                        deleted = self.catalog.documents.delete(
+                            operation.tenant,
+                            operation.collection,
+                            document.document_id,
+                            etag=document.etag,
+                            where=where,
+                            operation_id=operation.operation_id,
+                        )
+                        self.after_delete()
+                    except DocumentNotFoundError:
+                        continue  # somebody else has deleted it
+                    except DocumentChangedError:
+                        found_changed = True  # it may not match any more: look again
+                        continue
+                    done += deleted.deletion.documents
+                    report(Progress(Stage.DELETING, done, max(done, total)))
+        return done
+
+    def _count(self, operation: Operation, where: Filter | None) -> int:
+        return self.catalog.documents.count(operation.tenant, operation.collection, where, operation.create_time)
+
+    def _page(
+        self, operation: Operation, where: Filter | None, after: tuple[str, str] | None, limit: int
+    ) -> list[Document]:
+        return self.catalog.documents.page(
+            operation.tenant,
+            operation.collection,
+            after,
+            limit,
+            where=where,
+            include_hidden=True,
+            ingested_by=operation.create_time,
+        )
+
+    def _resolved(self, operation: Operation, where: Filter | None) -> Filter | None:
+        """Return the filter for the fields of the collection as they are now.
+
+        A metadata key may have gone with the documents that are deleted already; nothing has it then, of whatever kind.
+        """
+        if where is None:
+            return None
+        gone = {
+            leaf.field: FieldKind.TEXT if isinstance(getattr(leaf, "value", None), str) else FieldKind.NUMBER
+            for leaf in leaves(where)
+        }
+        return resolve_filter(where, gone | self.catalog.chunks.fields(operation.tenant, operation.collection))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from groundwire.catalog.catalog import Catalog
 from groundwire.catalog.collections import CollectionCounts
 from groundwire.catalog.deletions import Deletion
-from groundwire.ingest.deletions import DeletionCompleter
+from groundwire.ingest.upkeep import Upkeep
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import Collection, CollectionSettings, ProfileName
 from groundwire.kernel.embedder import EmbeddingIdentity
@@ -45,7 +45,7 @@ class CollectionUpkeep:
     catalog: Catalog
     vectors: VectorStore
     vector_engine: str
-    completer: DeletionCompleter
+    upkeep: Upkeep
     identity: EmbeddingIdentity
     max_document_bytes: int
     after_delete: Callable[[], None]
@@ -124,7 +124,7 @@ class CollectionUpkeep:
         """
         deleted = self.catalog.collections.delete(tenant, name, receipt, only_empty=not force, etag=etag)
         self.after_delete()
-        return self.completer.complete(deleted, budget)
+        return self.upkeep.complete(deleted, budget)
 
     def figures(self, collection: Collection) -> CollectionFigures:
         counts = self.catalog.collections.counts(collection.tenant, collection.name)

@@ -121,7 +121,7 @@ class RecordUpkeep:
     """
 
     catalog: Catalog
-    upkeep: DocumentUpkeep
+    documents: DocumentUpkeep
     writer: GenerationWriter
     conversations: KeyedLocks
     after_write: Callable[[Collection, bool], None]
@@ -282,15 +282,15 @@ class RecordUpkeep:
         )
         try:
             for part in parts:
-                self.upkeep.engine.finish(delete(part, is_last=False).tasks, budget)
+                self.documents.upkeep.finish(delete(part, is_last=False).tasks, budget)
                 budget.check()
             deleted = delete(last)
         finally:
             self.after_write(found, bool(chosen))
         if not parts:
-            return self.upkeep.completer.complete(deleted, budget)
+            return self.documents.upkeep.complete(deleted, budget)
         # Completing a large deletion rewrites files, which would hold up other writes now: housekeeping does it later.
-        self.upkeep.engine.finish(deleted.tasks, budget)
+        self.documents.upkeep.finish(deleted.tasks, budget)
         return deleted.deletion
 
     def restore(
@@ -306,7 +306,7 @@ class RecordUpkeep:
         hidden = [record.document.document_id for record in chosen if record.document.delete_time is not None]
         restored = {
             document.document_id: document
-            for document in (self.upkeep.restore_all(identity.tenant, collection, hidden, budget) if hidden else ())
+            for document in (self.documents.restore_all(identity.tenant, collection, hidden, budget) if hidden else ())
         }
         if len(restored) < len(hidden):  # another call has brought some back since they were read
             chosen = self.selected(identity, collection, record_ids, include_deleted=True)
@@ -428,7 +428,7 @@ class RecordUpkeep:
         finally:
             self.after_write(collection, leaves_work)
         if tasks:
-            self.upkeep.engine.finish(tasks, budget)
+            self.documents.upkeep.finish(tasks, budget)
         self._suggest_contradictions(collection, plan.new_memories(), budget)
         return done
 

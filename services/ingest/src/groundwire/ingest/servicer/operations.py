@@ -21,7 +21,7 @@ from groundwire.api.ingest.v1 import ingest_service_pb2 as ingest_pb
 from groundwire.api.ingest.v1 import maintenance_service_pb2 as pb
 from groundwire.catalog.operations import Operation
 from groundwire.catalog.uploads import UPLOAD_RETENTION
-from groundwire.ingest.deletions import DocumentPurge
+from groundwire.ingest.changes import DocumentPurge
 from groundwire.ingest.documents import DocumentIngest
 from groundwire.ingest.index_builds import IndexBuilder
 from groundwire.ingest.ingesting import IngestRequest, Progress, Report

@@ -1,4 +1,4 @@
-"""Keep the vector engine in line with the catalog: tasks of the outbox, repeated chunks, stale and lost indexes."""
+"""The work behind the calls: bring the vector engine in line with the catalog, and drop what is no longer needed."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -8,11 +8,13 @@ from threading import Event
 import structlog
 
 from groundwire.catalog.catalog import Catalog
+from groundwire.catalog.deletions import Deleted, Deletion
 from groundwire.catalog.outbox import OutboxItem, OutboxKind
 from groundwire.ingest.housekeeping import Job, Subject
 from groundwire.ingest.index_builds import IndexBuilder
 from groundwire.ingest.keyed_locks import KeyedLocks
 from groundwire.ingest.store_check import PointCheck
+from groundwire.ingest.uploads import UploadReceiver
 from groundwire.ingest.writing import POINTS_PER_WRITE
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import Collection
@@ -24,16 +26,24 @@ from groundwire.kernel.errors import (
     StoreMismatchError,
 )
 from groundwire.kernel.store_findings import StoreFinding
-from groundwire.kernel.vector_store import Rebuildable, Recoverable, VectorStore
+from groundwire.kernel.vector_store import Rebuildable, Recoverable, Scrubbable, VectorStore
 
 # More than in a write of others: the collection is not searched until it is whole, so nothing waits for its turn.
 _POINTS_PER_FILL = 1000
+# Bounds the vectors in memory, which the engine returns with the numbers.
+_POINTS_PER_LOOK = 1000
 # A task holds up to thousands of numbers, and all of a round are in memory.
 _TASKS_PER_ROUND = 20
 OUTBOX = "outbox"
 REPEATED_CHUNKS = "repeated_chunks"
 _LOOK_EVERY_S = 0.5
 _REBUILD_EVERY_S = 1.0
+_COMPLETE_EVERY_S = 1.0
+_COUNT_EVERY_S = 5.0
+_TIDY_EVERY_S = 60.0
+_FORGET_EVERY_S = 3600.0
+# Bounds the start: a silent engine must not keep it waiting.
+_FIND_LOST_S = 30.0
 REWRITE_S = 6 * 3600.0
 """Longer than comparing or writing millions of points or chunks, or building their index, takes."""
 
@@ -41,8 +51,8 @@ _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class EngineUpkeep:
-    """Brings the vector engine up to the catalog. Every step may be repeated, so a crash in one costs nothing.
+class Upkeep:
+    """Brings the vector engine up to the catalog, and tidies both. A crash costs nothing: every step may be repeated.
 
     * Tasks of the outbox: what a change left to do in the engine.
     * Repeated chunks: those left out because of another one are indexed once that one is gone (requirement C06).
@@ -52,42 +62,126 @@ class EngineUpkeep:
     * Collections that a crash, a power cut or damaged files left behind are filled again; searches of one fail with
       StoreUnavailableError until it is whole.
     * Collections that a server lacks, because it is new or was emptied, are built from the catalog.
+    * Full-text indexes that an earlier version wrote with other rules for words are rewritten once; an interrupted
+      rewrite begins again at the next start. Until it ends, searches use a partly new index and may miss what the new
+      rules would find.
+    * Receipts of deletions are completed once every store is known to be clean. A call completes its own receipt if
+      that takes less than about a second. The others are left to a job, which rewrites the files of an engine
+      collection once for all deletions that are waiting: when there has been none for `quiet_s` seconds, or when the
+      first of them is `within_s` seconds old.
 
     `locks` holds one lock for each engine collection: whoever reads points of live chunks from the catalog to write
     them, or puts points back, holds it, so that nobody overwrites newer filter keys with older ones. `maybe_stale`
     are the collections whose index is to be looked at, by engine name; whoever writes adds them. `lacking` are the
-    engine names that a server does not know; whoever finds one missing adds it.
+    engine names that a server does not know; whoever finds one missing adds it. Vectors of the server's own model,
+    `identity_digest`, are kept for every chunk: a collection may be about to move to it.
     """
 
     catalog: Catalog
     vectors: VectorStore
     points: PointCheck
     locks: KeyedLocks
+    uploads: UploadReceiver
+    identity_digest: str
+    quiet_s: float
+    within_s: float
     maybe_stale: dict[str, Collection] = field(default_factory=dict)
     lacking: set[str] = field(default_factory=set, init=False)
+    _old_words: dict[str, Subject] = field(default_factory=dict, init=False)
     _has_noted_large: Event = field(default_factory=Event, init=False)
 
-    def jobs(self) -> tuple[list[Job], Job, Job]:
-        """Return the short jobs, the job that rebuilds stale indexes, and the job that refills lost ones."""
-        outbox = Job(OUTBOX, self.do_waiting, lambda: [Subject(*each) for each in self.catalog.outbox.waiting()])
-        repeated_chunks = Job(
-            REPEATED_CHUNKS,
-            self.index_orphans,
+    def recover(self) -> int:
+        """Roll back what a crashed process left unfinished and return how much. Call once, before any ingest."""
+        leftovers, builds = self.catalog.documents.leftovers(), self.catalog.index_builds.abandon_all()
+        for pending in leftovers:
+            self.catalog.documents.abandon(pending)
+        if leftovers or builds:
+            _log.info("rolled back unfinished work", generations=len(leftovers), index_builds=builds)
+        return len(leftovers) + builds
+
+    def find_lost_indexes(self) -> None:
+        """Find indexes that are lost or of an earlier version, before anybody searches or writes."""
+        store = self.vectors
+        lacking = set(self.catalog.collections.engine_names()).difference(store.collections(Budget(_FIND_LOST_S)))
+        if isinstance(store, Recoverable):
+            store.distrust(lacking)
+        else:
+            self.lacking.update(lacking)
+        found = self.catalog.lexical_check.written_by_other_rules()
+        self._old_words.update({uid: Subject(uid, tenant, name) for uid, tenant, name in found})
+        if not found:
+            self.catalog.lexical_check.note_rules()
+
+    def lanes(self) -> list[list[Job]]:
+        """Return the jobs that take turns with one another.
+
+        A hung engine must not keep the catalog from being tidied, nor a rebuild of minutes the points from being
+        deleted.
+        """
+        catalog = self.catalog
+        of_catalog = [
+            Job("unfinished", self._take_back, every_s=_TIDY_EVERY_S),
+            Job(
+                "retention",
+                lambda subject, budget: catalog.documents.sweep_generations(subject.key, budget),
+                lambda: [
+                    Subject(each.uid, each.tenant, each.name) for each in catalog.documents.collections_with_expiry()
+                ],
+                every_s=_TIDY_EVERY_S,
+            ),
+            Job("requests", lambda _s, _b: catalog.ledger.sweep() + catalog.deletions.sweep(), every_s=_FORGET_EVERY_S),
+            Job("uploads", lambda _subject, _budget: self.uploads.sweep(), every_s=_FORGET_EVERY_S),
+            Job("record_accesses", lambda _s, _b: catalog.accesses.flush(), every_s=_COUNT_EVERY_S),
+            Job("vectors", lambda _s, _b: catalog.embeddings.sweep(self.identity_digest), every_s=_FORGET_EVERY_S),
+        ]
+        of_engine = [
+            Job(OUTBOX, self._do_waiting, lambda: [Subject(*each) for each in catalog.outbox.waiting()]),
+            Job(
+                REPEATED_CHUNKS,
+                self._index_orphans,
+                lambda: [
+                    Subject(f"{tenant}/{name}", tenant, name)
+                    for tenant, name in catalog.duplicates.collections_with_duplicates()
+                ],
+            ),
+        ]
+        # Not after each write: asking the engine would compete with small writes for the processor.
+        rebuild = Job("rebuild", self._rebuild, self._maybe_stale, every_s=_REBUILD_EVERY_S, timeout_s=REWRITE_S)
+        # While deletions keep coming, one rewrite later serves all of them; but none waits longer than `within_s`.
+        deletions = Job(
+            "deletions",
+            self._complete_waiting,
             lambda: [
-                Subject(f"{tenant}/{name}", tenant, name)
-                for tenant, name in self.catalog.duplicates.collections_with_duplicates()
+                Subject(each.engine_name, each.tenant, each.collection)
+                for each in catalog.deletions.ready()
+                if each.last_age_ms >= self.quiet_s * 1000 or each.first_age_ms >= self.within_s * 1000
             ],
-        )
-        rebuild = Job(
-            "rebuild",
-            self.rebuild,
-            self._maybe_stale,
-            # Not after each write: asking the engine would compete with small writes for the processor.
-            every_s=_REBUILD_EVERY_S,
+            every_s=_COMPLETE_EVERY_S,
             timeout_s=REWRITE_S,
         )
-        recovery = Job("recovery", self.recover, self._unverified, every_s=_LOOK_EVERY_S, timeout_s=REWRITE_S)
-        return [outbox, repeated_chunks], rebuild, recovery
+        words = Job("words", self._renew_words, lambda: list(self._old_words.values()), timeout_s=REWRITE_S)
+        recovery = Job("recovery", self._refill, self._unverified, every_s=_LOOK_EVERY_S, timeout_s=REWRITE_S)
+        return [of_catalog, of_engine, [rebuild, deletions, words], [recovery]]
+
+    def _take_back(self, _subject: Subject, budget: Budget) -> int:
+        # A call whose tidying up failed left them; those that a dead process left are gone since the start.
+        leftovers = self.catalog.documents.leftovers()
+        for pending in leftovers:
+            budget.check()
+            self.catalog.documents.abandon(pending)
+        if leftovers:
+            _log.warning("rolled back generations that no process writes any more", generations=len(leftovers))
+        return len(leftovers)
+
+    def _renew_words(self, subject: Subject, budget: Budget) -> int:
+        # Half a second for a thousand chunks.
+        self.catalog.lexical_check.rebuild(subject.tenant, subject.collection, budget)
+        # Only now, so that a rewrite that fails is tried again.
+        del self._old_words[subject.key]
+        if not self._old_words:
+            self.catalog.lexical_check.note_rules()
+            _log.info("rebuilt the full-text indexes of an earlier version")
+        return 1
 
     def finish(self, ids: Sequence[int], budget: Budget) -> bool:
         """Do these tasks for a call that has made its change; return whether all are done.
@@ -103,7 +197,27 @@ class EngineUpkeep:
             return False
         return True
 
-    def do_waiting(self, subject: Subject, budget: Budget) -> int:
+    def complete(self, deleted: Deleted, budget: Budget) -> Deletion:
+        """Return the receipt once the engine has done its tasks, everything was searched and no file holds the texts.
+
+        A failure is not the call's: what was deleted is invisible, and housekeeping completes the receipt.
+        """
+        tenant, deletion = deleted.traces.tenant, deleted.deletion
+        # Until the engine has done its tasks a search for leftovers would find them.
+        if not self.finish(deleted.tasks, budget):
+            return deletion
+        try:
+            ready = self.catalog.deletions.ready_now(tenant, deletion.deletion_id)
+            if ready is None:
+                return deletion
+            engine_name, stored = ready
+            searched = self._complete(engine_name, [stored], budget, at_any_size=False)
+        except GroundwireError as error:
+            _log.warning("a deletion is completed later", collection=deleted.traces.collection, error=error.message)
+            return deletion
+        return searched[0] if searched else deletion
+
+    def _do_waiting(self, subject: Subject, budget: Budget) -> int:
         """Do the outbox tasks of an engine collection in order."""
         done = 0
         while items := self.catalog.outbox.pending(_TASKS_PER_ROUND, subject.key):
@@ -144,7 +258,47 @@ class EngineUpkeep:
         # Last, so that a crash before it repeats the task instead of losing it.
         self.catalog.outbox.done([item.id])
 
-    def index_orphans(self, subject: Subject, budget: Budget) -> int:
+    def _complete_waiting(self, subject: Subject, budget: Budget) -> int:
+        waiting = self.catalog.deletions.ready_of_engine(subject.key)
+        searched = self._complete(subject.key, waiting, budget, at_any_size=True)
+        for each in searched:
+            if each.complete_time is None and not each.permanent:
+                self.catalog.deletions.forget(subject.tenant, each.deletion_id)  # the document was restored
+        left = sum(each.complete_time is None and each.permanent for each in searched)
+        if left:  # as a failure of the job, so that it is retried and operators notice
+            raise DataLossError(f"{left} deletions have left something behind", subject=subject.collection)
+        return len(searched)
+
+    def _complete(
+        self, engine_name: str, waiting: Sequence[Deleted], budget: Budget, *, at_any_size: bool
+    ) -> list[Deletion]:
+        """Look for remains, scrub the files once, and store what is left; return nothing if something has to wait."""
+        found = []
+        for each in waiting:
+            remains, points_left, numbers = self.catalog.deletions.left_of(each), 0, each.traces.numbers
+            try:
+                for start in range(0, len(numbers), _POINTS_PER_LOOK):
+                    budget.check()
+                    points = self.vectors.fetch(engine_name, numbers[start : start + _POINTS_PER_LOOK], budget)
+                    points_left += len(points.numbers)
+            except CollectionNotFoundError:
+                points_left = 0  # they went with the collection
+            found.append(remains | {"vectors": points_left})
+        # Deletions that cannot be completed anyway are no reason to rewrite everything.
+        if any(each.traces.permanent and not any(left.values()) for each, left in zip(waiting, found, strict=True)):
+            if not self.catalog.database.scrub(budget):
+                return []  # a reader of an earlier state keeps the deleted text in the log
+            store = self.vectors
+            if isinstance(store, Scrubbable) and not store.scrub(engine_name, budget, at_any_size=at_any_size):
+                return []
+        # After the rewrite, because the receipt states when the texts were gone.
+        now = self.catalog.database.clock.now()
+        searched = [each.deletion.searched(left, now) for each, left in zip(waiting, found, strict=True)]
+        if waiting:
+            self.catalog.deletions.note(waiting[0].traces.tenant, searched)
+        return searched
+
+    def _index_orphans(self, subject: Subject, budget: Budget) -> int:
         """Write their vectors to the engine, then make them visible; every step can be repeated."""
         done = 0
         with suppress(CollectionNotFoundError):  # dropped meanwhile
@@ -167,7 +321,7 @@ class EngineUpkeep:
         # A copy, because calls write to collections meanwhile.
         return [Subject(name, each.tenant, each.name) for name, each in list(self.maybe_stale.items())]
 
-    def rebuild(self, subject: Subject, budget: Budget) -> int:
+    def _rebuild(self, subject: Subject, budget: Budget) -> int:
         """Rebuild a stale index, which takes minutes for a large collection; searches continue."""
         # Read first: a write that comes during the rebuild replaces it, and the index counts as stale again.
         collection, store, done = self.maybe_stale.get(subject.key), self.vectors, 0
@@ -185,15 +339,6 @@ class EngineUpkeep:
         if self.maybe_stale.get(subject.key) is collection:  # else it was written to again meanwhile
             self.maybe_stale.pop(subject.key, None)
         return done
-
-    def find_lost(self, budget: Budget) -> None:
-        """Mark the collections that the engine has lost, before anybody searches or writes."""
-        store = self.vectors
-        lacking = set(self.catalog.collections.engine_names()).difference(store.collections(budget))
-        if isinstance(store, Recoverable):
-            store.distrust(lacking)
-        else:
-            self.lacking.update(lacking)
 
     def building_job(self, builder: IndexBuilder) -> Job:
         """Return the job that builds the indexes which a server lacks.
@@ -227,7 +372,7 @@ class EngineUpkeep:
                 subjects.append(Subject(engine_name))
         return subjects
 
-    def recover(self, subject: Subject, budget: Budget) -> int:
+    def _refill(self, subject: Subject, budget: Budget) -> int:
         """Make the points of a collection those of the catalog; return how many were wrong or missing.
 
         Takes a tenth of a second for a small collection.
