@@ -150,7 +150,8 @@ def test_of_many_failures_the_first_are_told_and_long_messages_are_cut(tmp_path:
         raise StoreUnavailableError(f"{subject.collection} " + "ß" * 5000)
 
     subjects = [Subject(f"{number}", "default", f"c{number:04}") for number in range(120)]
-    failing = Housekeeping([[Job("rebuild", fails, lambda: subjects)]], SystemClock(), 60.0)
+    failing = Housekeeping(SystemClock(), 60.0)
+    failing.add([Job("rebuild", fails, lambda: subjects)])
     with capture_logs(), pytest.raises(StoreUnavailableError):  # to print so many takes a minute
         failing.run_now(("rebuild",), Budget(60))
     harness = Harness(tmp_path).without_housekeeping()

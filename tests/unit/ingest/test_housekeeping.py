@@ -40,7 +40,9 @@ class Work:
 
 @contextmanager
 def running(*lanes: Sequence[Job], every_s: float = 0.02) -> Iterator[Housekeeping]:
-    housekeeping = Housekeeping(lanes, SystemClock(), every_s)
+    housekeeping = Housekeeping(SystemClock(), every_s)
+    for lane in lanes:
+        housekeeping.add(lane)
     housekeeping.start()
     yield housekeeping
     housekeeping.close()
@@ -108,7 +110,8 @@ def test_failures_are_those_of_the_tenant_and_of_the_server() -> None:
 
 
 def test_figures_of_a_tenant_leave_out_what_is_done_for_others() -> None:
-    housekeeping = Housekeeping([[Job("job", Work(), lambda: (A, B, B, SERVER))]], SystemClock(), 1.0)
+    housekeeping = Housekeeping(SystemClock(), 1.0)
+    housekeeping.add([Job("job", Work(), lambda: (A, B, B, SERVER))])
     housekeeping.run_now(["job"], Budget())
     figures = [housekeeping.figures(tenant)["job"] for tenant in (None, "me", "other", "nobody")]
     # Runs for the server count for everybody, and how much they did for nobody.
@@ -153,7 +156,8 @@ def test_a_job_gets_no_more_than_its_time() -> None:
 
 def test_at_once_means_all_subjects_then_the_first_failure() -> None:
     work = Work(A)
-    housekeeping = Housekeeping([[Job("job", work, lambda: [A, B], every_s=3600)]], SystemClock(), 60)
+    housekeeping = Housekeeping(SystemClock(), 60)
+    housekeeping.add([Job("job", work, lambda: [A, B], every_s=3600)])
     with pytest.raises(DataLossError):
         housekeeping.run_now(["job"], Budget(60))
     assert work.ran == [A, B]

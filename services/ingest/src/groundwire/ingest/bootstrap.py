@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from google.longrunning import operations_pb2_grpc
 
@@ -42,11 +43,9 @@ from groundwire.ingest.store_check import PointCheck, StoreCheck
 from groundwire.ingest.upkeep import OUTBOX, REPEATED_CHUNKS, Upkeep
 from groundwire.ingest.uploads import StagingFolder, UploadReceiver
 from groundwire.ingest.writing import GenerationWriter
-from groundwire.kernel.budget import Budget
-from groundwire.kernel.collection import Collection
 from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.errors import GroundwireError
-from groundwire.kernel.vector_store import Recoverable, VectorStore
+from groundwire.kernel.vector_store import VectorStore
 from groundwire.rpc.pagination import KEY_FILE, PageTokens, load_key
 from groundwire.rpc.server import Service
 from groundwire.rpc.workers import Workers
@@ -133,47 +132,36 @@ def build(
     points = PointCheck(catalog, vectors, chunk_embedder, engine_locks)
     staging = StagingFolder(settings.staging or database.folder / STAGING_FOLDER)
     uploads = UploadReceiver(catalog.uploads, staging, settings.max_staged_bytes)
+    housekeeping = Housekeeping(database.clock, settings.sweep_every_s)
+    runs = SharedRuns()
+    builder = IndexBuilder(catalog, vectors, chunk_embedder, runs, housekeeping.nudge)
     upkeep = Upkeep(
         catalog,
         vectors,
         points,
         engine_locks,
         uploads,
-        embedder.identity.digest,
+        builder,
+        housekeeping.nudge,
         quiet_s=settings.scrub_after_quiet_s,
         within_s=settings.scrub_within_s,
     )
-    lanes = upkeep.lanes()
-    # If several processes share a catalog, another one takes over the unfinished work of one that stops.
+    for lane in upkeep.lanes():
+        housekeeping.add(lane)
     if database.is_shared:
-        lanes.append([Job("operations", lambda _s, _b: long_work.operations.look_after(), every_s=_TAKE_OVER_EVERY_S)])
-    housekeeping = Housekeeping(lanes, database.clock, settings.sweep_every_s)
-
-    def after_write(collection: Collection, leaves_work: bool) -> None:
-        upkeep.maybe_stale[collection.engine_name] = collection
-        if leaves_work:
-            housekeeping.nudge()
-
-    def after_loss(engine_name: str) -> None:
-        upkeep.lacking.add(engine_name)
-        housekeeping.nudge()
-
+        # Another process takes over the unfinished work of one that stops.
+        look_after = Job("operations", lambda _s, _b: long_work.operations.look_after(), every_s=_TAKE_OVER_EVERY_S)
+        housekeeping.add([look_after])
     parser = ParserPool(embedder.tokenizer.definition, _parser_limits(settings), settings.parser_processes)
     slots = KeyedLocks(holders=settings.concurrent_documents)
-    writer = GenerationWriter(catalog, vectors, chunk_embedder, slots, after_loss)
+    writer = GenerationWriter(catalog, vectors, chunk_embedder, slots, upkeep.after_loss)
     # Ingests and changes of a document exclude one another.
     sources = KeyedLocks(MAX_WAITING)
-    ingest = DocumentIngest(catalog, parser, writer, sources, settings.max_document_bytes, after_write)
-    document_upkeep = DocumentUpkeep(catalog, upkeep, chunk_embedder, vectors, sources, after_write=housekeeping.nudge)
-    record_upkeep = RecordUpkeep(catalog, document_upkeep, writer, KeyedLocks(), after_write)
+    ingest = DocumentIngest(catalog, parser, writer, sources, settings.max_document_bytes, upkeep.after_write)
+    document_upkeep = DocumentUpkeep(catalog, upkeep, chunk_embedder, vectors, sources)
+    record_upkeep = RecordUpkeep(catalog, document_upkeep, writer, KeyedLocks())
     collection_upkeep = CollectionUpkeep(
-        catalog,
-        vectors,
-        engine_name(vectors),
-        upkeep,
-        embedder.identity,
-        settings.max_document_bytes,
-        housekeeping.nudge,
+        catalog, vectors, engine_name(vectors), upkeep, embedder.identity, settings.max_document_bytes
     )
     if settings.persona_file is not None:
         persona = PersonaFile(
@@ -185,18 +173,11 @@ def build(
     key = signing_key or load_key(database.folder / KEY_FILE)
     page_tokens = PageTokens(key)
     parts = CallParts(Pools.beside(workers, settings.concurrent_documents), catalog, ConsistencyTokens(key))
-    runs = SharedRuns()
-    builder = IndexBuilder(catalog, vectors, chunk_embedder, runs, housekeeping.nudge)
-    if not isinstance(vectors, Recoverable):
-        housekeeping.add([upkeep.building_job(builder)])
-
-    def sweep(budget: Budget) -> int:
-        return housekeeping.run_now((OUTBOX, REPEATED_CHUNKS), budget)
-
+    sweep = partial(housekeeping.run_now, (OUTBOX, REPEATED_CHUNKS))
     long_work = LongWork(
         builder,
         StoreCheck(catalog, points, builder, vectors, runs, sweep),
-        DocumentPurge(catalog, housekeeping.nudge),
+        DocumentPurge(catalog, upkeep),
         ingest,
         uploads,
         parts,

@@ -58,8 +58,7 @@ class MetadataChange:
 class DocumentUpkeep:
     """Each change is one transaction in the catalog and tasks for the engine, done at once if it answers.
 
-    `sources` are the locks of ingests, which read fields and write them later. `after_write` wakes housekeeping, which
-    does the tasks that the engine was not available for.
+    `sources` are the locks of ingests, which read fields and write them later.
     """
 
     catalog: Catalog
@@ -67,7 +66,6 @@ class DocumentUpkeep:
     embedder: ChunkEmbedder
     vectors: VectorStore
     sources: KeyedLocks
-    after_write: Callable[[], None]
 
     def update_document(
         self,
@@ -156,7 +154,7 @@ class DocumentUpkeep:
                 tenant, collection, document_id, receipt, permanent=purge, etag=etag
             )
         # Before the attempt to complete it, whose failure leaves the rest to housekeeping.
-        self.after_write()
+        self.upkeep.nudge()
         return self.upkeep.complete(deleted, budget)
 
     def restore(
@@ -230,7 +228,7 @@ class DocumentUpkeep:
             except IndexMovedError:
                 continue  # the index was rebuilt meanwhile: write the points to the one that serves now
             finally:
-                self.after_write()
+                self.upkeep.nudge()
         raise IndexMovedError(found)
 
 
@@ -250,7 +248,7 @@ class DocumentPurge:
     """
 
     catalog: Catalog
-    after_delete: Callable[[], None]
+    upkeep: Upkeep
 
     def check(self, tenant: str, collection: str, where: Filter | None) -> None:
         """Return if a purge like this can begin.
@@ -295,7 +293,7 @@ class DocumentPurge:
                             where=where,
                             operation_id=operation.operation_id,
                         )
-                        self.after_delete()
+                        self.upkeep.nudge()
                     except DocumentNotFoundError:
                         continue  # somebody else has deleted it
                     except DocumentChangedError:

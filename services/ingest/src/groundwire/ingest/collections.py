@@ -48,7 +48,6 @@ class CollectionUpkeep:
     upkeep: Upkeep
     identity: EmbeddingIdentity
     max_document_bytes: int
-    after_delete: Callable[[], None]
 
     def create(
         self,
@@ -123,7 +122,7 @@ class CollectionUpkeep:
             PreconditionError: it has documents, perhaps ones that were deleted softly, and `force` is not set.
         """
         deleted = self.catalog.collections.delete(tenant, name, receipt, only_empty=not force, etag=etag)
-        self.after_delete()
+        self.upkeep.nudge()
         return self.upkeep.complete(deleted, budget)
 
     def figures(self, collection: Collection) -> CollectionFigures:

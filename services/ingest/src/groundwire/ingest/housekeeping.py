@@ -90,7 +90,7 @@ class Housekeeping:
     lists what fails now.
     """
 
-    def __init__(self, lanes: Sequence[Sequence[Job]], clock: Clock, every_s: float) -> None:
+    def __init__(self, clock: Clock, every_s: float) -> None:
         self._lanes = list[_Lane]()
         self._clock = clock
         self._every_s = every_s
@@ -101,11 +101,9 @@ class Housekeeping:
         self._failures: dict[tuple[str, str], Failure] = {}  # by name of the job and key of the subject
         self._ran_at: dict[str, float] = {}
         self._threads = list[threading.Thread]()
-        for jobs in lanes:
-            self.add(jobs)
 
     def add(self, jobs: Sequence[Job]) -> None:
-        """Run some jobs in turn in their own thread; call this before `start`."""
+        """Run some jobs in turn in a thread of their own, their lane; call this before `start`."""
         lane, name = _Lane(jobs), f"housekeeping-{len(self._lanes)}"
         self._lanes.append(lane)
         self._figures |= {(job.name, ""): JobFigures() for job in jobs}

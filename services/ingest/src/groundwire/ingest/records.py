@@ -116,15 +116,13 @@ WriteOutcome: TypeAlias = WrittenRecord | GroundwireError
 class RecordUpkeep:
     """Records are documents of one chunk: all of a batch become visible in one transaction, as everything else does.
 
-    `conversations` are the locks of those who number the exchanges of a conversation. `after_write` gets which
-    collection was written to, also when that failed, and whether the write leaves work to housekeeping.
+    `conversations` are the locks of those who number the exchanges of a conversation.
     """
 
     catalog: Catalog
     documents: DocumentUpkeep
     writer: GenerationWriter
     conversations: KeyedLocks
-    after_write: Callable[[Collection, bool], None]
 
     def upsert(
         self,
@@ -286,7 +284,7 @@ class RecordUpkeep:
                 budget.check()
             deleted = delete(last)
         finally:
-            self.after_write(found, bool(chosen))
+            self.documents.upkeep.after_write(found, bool(chosen))
         if not parts:
             return self.documents.upkeep.complete(deleted, budget)
         # Completing a large deletion rewrites files, which would hold up other writes now: housekeeping does it later.
@@ -426,7 +424,7 @@ class RecordUpkeep:
             # Points of the generations before, and what the engine does not do of `tasks`.
             leaves_work = bool(tasks) or any(document.generation > 1 for document in written)
         finally:
-            self.after_write(collection, leaves_work)
+            self.documents.upkeep.after_write(collection, leaves_work)
         if tasks:
             self.documents.upkeep.finish(tasks, budget)
         self._suggest_contradictions(collection, plan.new_memories(), budget)

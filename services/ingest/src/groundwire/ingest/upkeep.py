@@ -1,6 +1,6 @@
 """The work behind the calls: bring the vector engine in line with the catalog, and drop what is no longer needed."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Event
@@ -72,9 +72,8 @@ class Upkeep:
 
     `locks` holds one lock for each engine collection: whoever reads points of live chunks from the catalog to write
     them, or puts points back, holds it, so that nobody overwrites newer filter keys with older ones. `maybe_stale`
-    are the collections whose index is to be looked at, by engine name; whoever writes adds them. `lacking` are the
-    engine names that a server does not know; whoever finds one missing adds it. Vectors of the server's own model,
-    `identity_digest`, are kept for every chunk: a collection may be about to move to it.
+    are the collections whose index is to be looked at, by engine name, `lacking` the engine names that a server does
+    not know. `nudge` lets the jobs run soon.
     """
 
     catalog: Catalog
@@ -82,10 +81,11 @@ class Upkeep:
     points: PointCheck
     locks: KeyedLocks
     uploads: UploadReceiver
-    identity_digest: str
+    builder: IndexBuilder
+    nudge: Callable[[], None]
     quiet_s: float
     within_s: float
-    maybe_stale: dict[str, Collection] = field(default_factory=dict)
+    maybe_stale: dict[str, Collection] = field(default_factory=dict, init=False)
     lacking: set[str] = field(default_factory=set, init=False)
     _old_words: dict[str, Subject] = field(default_factory=dict, init=False)
     _has_noted_large: Event = field(default_factory=Event, init=False)
@@ -119,6 +119,8 @@ class Upkeep:
         deleted.
         """
         catalog = self.catalog
+        # Vectors of the server's own model are kept for every chunk: a collection may be about to move to it.
+        own_model = self.builder.embedder.embedder.identity.digest
         of_catalog = [
             Job("unfinished", self._take_back, every_s=_TIDY_EVERY_S),
             Job(
@@ -132,7 +134,7 @@ class Upkeep:
             Job("requests", lambda _s, _b: catalog.ledger.sweep() + catalog.deletions.sweep(), every_s=_FORGET_EVERY_S),
             Job("uploads", lambda _subject, _budget: self.uploads.sweep(), every_s=_FORGET_EVERY_S),
             Job("record_accesses", lambda _s, _b: catalog.accesses.flush(), every_s=_COUNT_EVERY_S),
-            Job("vectors", lambda _s, _b: catalog.embeddings.sweep(self.identity_digest), every_s=_FORGET_EVERY_S),
+            Job("vectors", lambda _s, _b: catalog.embeddings.sweep(own_model), every_s=_FORGET_EVERY_S),
         ]
         of_engine = [
             Job(OUTBOX, self._do_waiting, lambda: [Subject(*each) for each in catalog.outbox.waiting()]),
@@ -161,7 +163,23 @@ class Upkeep:
         )
         words = Job("words", self._renew_words, lambda: list(self._old_words.values()), timeout_s=REWRITE_S)
         recovery = Job("recovery", self._refill, self._unverified, every_s=_LOOK_EVERY_S, timeout_s=REWRITE_S)
-        return [of_catalog, of_engine, [rebuild, deletions, words], [recovery]]
+        lanes = [of_catalog, of_engine, [rebuild, deletions, words], [recovery]]
+        if not isinstance(self.vectors, Recoverable):
+            lanes.append(
+                [Job("missing_indexes", self._build, lambda: self._named(sorted(self.lacking)), timeout_s=REWRITE_S)]
+            )
+        return lanes
+
+    def after_write(self, collection: Collection, leaves_work: bool) -> None:
+        """Note that a collection was written to, perhaps in vain, and whether that leaves work to the jobs."""
+        self.maybe_stale[collection.engine_name] = collection
+        if leaves_work:
+            self.nudge()
+
+    def after_loss(self, engine_name: str) -> None:
+        """Note that a server has lost an engine collection, to have the index built anew."""
+        self.lacking.add(engine_name)
+        self.nudge()
 
     def _take_back(self, _subject: Subject, budget: Budget) -> int:
         # A call whose tidying up failed left them; those that a dead process left are gone since the start.
@@ -340,24 +358,20 @@ class Upkeep:
             self.maybe_stale.pop(subject.key, None)
         return done
 
-    def building_job(self, builder: IndexBuilder) -> Job:
-        """Return the job that builds the indexes which a server lacks.
+    def _build(self, subject: Subject, budget: Budget) -> int:
+        """Build an index that a server lacks.
 
         Beside the name that is missing, and not under it: other processes search this server too, and would take a
         part for the whole.
         """
-
-        def build(subject: Subject, budget: Budget) -> int:
-            built = 0
-            with suppress(CollectionNotFoundError):  # deleted meanwhile, or another process has built it
-                collection = self.catalog.collections.of_engine(subject.key)
-                builder.build(collection, collection.identity, budget, lambda _: None)
-                _log.info("built an index that the vector store lacked", collection=collection.name)
-                built = 1
-            self.lacking.discard(subject.key)
-            return built
-
-        return Job("missing_indexes", build, lambda: self._named(sorted(self.lacking)), timeout_s=REWRITE_S)
+        built = 0
+        with suppress(CollectionNotFoundError):  # deleted meanwhile, or another process has built it
+            collection = self.catalog.collections.of_engine(subject.key)
+            self.builder.build(collection, collection.identity, budget, lambda _: None)
+            _log.info("built an index that the vector store lacked", collection=collection.name)
+            built = 1
+        self.lacking.discard(subject.key)
+        return built
 
     def _unverified(self) -> list[Subject]:
         return self._named(self.vectors.unverified()) if isinstance(self.vectors, Recoverable) else []
