@@ -141,6 +141,7 @@ class Aggregate:
     * With a `Receipt`, whose answer is stored in the transaction of the change: ConflictError when the same request was
       completed meanwhile, so that its answer is in the ledger, and RequestIdReusedError when the request id was used
       with another body. Nothing is written then.
+    * With a `budget`, CallCancelledError or DeadlineError once it is over.
     """
 
     def __init__(self, database: Database) -> None:

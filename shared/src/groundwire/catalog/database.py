@@ -299,12 +299,7 @@ class Database:
 
     @contextmanager
     def exclusive(self, name: str, budget: Budget) -> Iterator[None]:
-        """Admit one process at a time; threads of one process do not exclude one another.
-
-        Raises:
-            CallCancelledError: `budget` was cancelled while waiting.
-            DeadlineError: `budget` was used up while waiting.
-        """
+        """Admit one process at a time; threads of one process do not exclude one another."""
         # Polled: a wait inside the server would occupy the one session that shows this process as alive.
         while not self._storage.try_exclusive(name):
             budget.check()

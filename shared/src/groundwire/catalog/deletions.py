@@ -597,7 +597,6 @@ class Restorations(Aggregate):
 
         Raises:
             DocumentNotFoundError: the collection has no such document.
-            DocumentChangedError: the etag of one is not the given one, if one is given.
         """
         hidden = document_rows(connection, tenant, collection, document_ids, IS_HIDDEN)
         stored = {

@@ -465,7 +465,6 @@ class Documents(Aggregate):
         Raises:
             DocumentChangedError: a document was changed meanwhile, a conversation has got further exchanges, or a
                 document that a record quotes was deleted for good.
-            ConflictError: the same request was completed meanwhile.
         """
         tenant, name = collection.tenant, collection.name
 

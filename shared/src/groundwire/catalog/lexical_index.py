@@ -360,12 +360,7 @@ class LexicalCheck(Aggregate):
     def problems(
         self, budget: Budget, tenant: str | None = None, names: Collection[str] | None = None
     ) -> Iterator[StoreFinding]:
-        """Yield the differences in some collections of a tenant, or in all; 5,000 chunks take about a second.
-
-        Raises:
-            CallCancelledError: `budget` was cancelled.
-            DeadlineError: `budget` is used up.
-        """
+        """Yield the differences in some collections of a tenant, or in all; 5,000 chunks take about a second."""
         with self._database.read() as connection:
             rows = connection.execute(select(collections.c.collection_key, collections.c.tenant, collections.c.name))
             checked = [

@@ -584,11 +584,8 @@ class CatalogServer:
 
     Each process that opens the catalog gets a new number, which marks its unfinished work.
 
-    Args:
-        url: `postgresql://USER@HOST:PORT/DATABASE`.
-        password: of the user; without one the driver looks in PGPASSWORD and the user's .pgpass.
-        wait_s: for another process that writes.
-        statement_s: for one statement, and for a process that is idle inside a transaction.
+    `url` and `password` are those of `Database.open`, `wait_s` and `statement_s` those of its `Limits`; the latter also
+    bounds how long a process is idle inside a transaction.
     """
 
     is_shared = True

@@ -238,7 +238,6 @@ class Sessions(Aggregate):
 
         Raises:
             AlreadyExistsError: the tenant has a session of this id.
-            ConflictError: the same request was completed meanwhile; ask the ledger.
         """
         # Whoever it belongs to.
         same_id = sessions.c.tenant == tenant, sessions.c.session_id == session.session_id

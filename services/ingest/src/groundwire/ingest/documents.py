@@ -134,7 +134,6 @@ class DocumentIngest:
         With `new_profile`, a collection that does not exist is one of this profile, which is not stored.
 
         Raises:
-            CollectionNotFoundError: there is no such collection.
             EmbeddingMismatchError: its vectors are another model's.
             DocumentTooLargeError: the document is larger than collection or server allow.
             InvalidRequestError: the collection does not take this source, or its rules of chunking cannot be changed

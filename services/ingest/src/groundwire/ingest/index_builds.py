@@ -203,7 +203,6 @@ class IndexBuilder:
         """Return the collection as it serves now; every live chunk has its vector of `identity` in the catalog.
 
         Raises:
-            CollectionNotFoundError: the collection was deleted meanwhile.
             ConflictError: another build was faster.
             DataLossError: a chunk has no vector.
             StoreUnavailableError: the engine failed; the old index goes on serving.

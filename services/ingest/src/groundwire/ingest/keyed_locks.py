@@ -37,8 +37,6 @@ class KeyedLocks:
         """Hold the lock of `key`.
 
         Raises:
-            CallCancelledError: `budget` was cancelled while waiting.
-            DeadlineError: `budget` was used up while waiting.
             OverloadedError: too many wait for it already.
         """
         # A queue and not a lock for each key: a waiting call leaves when its budget ends; the order stays.

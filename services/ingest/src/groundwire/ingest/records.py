@@ -142,10 +142,8 @@ class RecordUpkeep:
             EmbeddingMismatchError: the collection belongs to another model.
             PermissionDeniedError: the scope of a record is none of the caller's.
             InvalidRequestError: a record is to become one of another type.
-            DocumentChangedError: the etag of a record is not the given one, if one is given.
             AlreadyExistsError: the id of a record is taken by one that the caller may not see.
             DocumentNotFoundError: a document that a record quotes was deleted for good.
-            ConflictError: the same request was completed meanwhile.
         """
         found = self.catalog.collections.get(identity.tenant, collection)
         self.writer.embedder.refuse_other_model(found)
@@ -262,7 +260,6 @@ class RecordUpkeep:
         Raises:
             GroundwireError: whatever `selected` raises.
             PermissionDeniedError: a record that would be deleted with them is of a scope that is none of the caller's.
-            ConflictError: the same request was completed meanwhile.
         """
         found = self.catalog.collections.get(identity.tenant, collection)
         unfinished_id, goes_on = str(uuid.uuid4()), False

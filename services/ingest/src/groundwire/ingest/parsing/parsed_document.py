@@ -98,8 +98,6 @@ class Parser(Protocol):
             DocumentEncodingError: not valid in its encoding, or that is uncertain.
             InvalidRequestError: the document takes more time or memory than it may, or crashes the parser.
             UnavailableError: no parser can be started, or it hangs.
-            CallCancelledError: `budget` was cancelled.
-            DeadlineError: `budget` is used up.
         """
 
 

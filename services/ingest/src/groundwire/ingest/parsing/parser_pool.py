@@ -357,8 +357,6 @@ class ParserPool:
 
         Raises:
             UnavailableError: the pool was closed.
-            CallCancelledError: `budget` was cancelled while waiting.
-            DeadlineError: `budget` was used up while waiting.
         """
         ticket = _Ticket(cost)
         with self._changed:

@@ -52,11 +52,7 @@ def parse_put_chunks_header(header: pb.PutChunksHeader, tenant: str) -> IngestRe
 def parse_put_chunks(
     header: pb.PutChunksHeader, parts: Iterable[pb.PutChunksPart], tenant: str
 ) -> tuple[IngestRequest, ReadyDocument]:
-    """Return what is to be stored; lengths of vectors and contents are checked once the collection is known.
-
-    Raises:
-        InvalidRequestError: naming the fields of the first chunk that breaks a rule.
-    """
+    """Return what is to be stored; lengths of vectors and contents are checked once the collection is known."""
     described = parse_put_chunks_header(header, tenant)
     runs, chunks = list[str](), list[ReadyChunk]()
     for part in parts:
@@ -216,12 +212,7 @@ class SpooledParts:
         return self._text.hexdigest() + self._chunks.hexdigest()
 
     def read(self, budget: Budget) -> Iterator[pb.PutChunksPart]:
-        """Yield the parts, of which only one is in memory.
-
-        Raises:
-            CallCancelledError: the budget was cancelled.
-            DeadlineError: the budget is used up.
-        """
+        """Yield the parts, of which only one is in memory."""
         with translated_failures():
             self._scratch.seek(0)
         while (part := proto.parse_length_prefixed(pb.PutChunksPart, self._scratch)) is not None:

@@ -42,10 +42,6 @@ class UploadClaims:
         """Hold the claim to an upload, and give what is set when a newer stream wants it; wait for the older to leave.
 
         A client that lost its connection comes back before the server has noticed. Its old stream must not keep it out.
-
-        Raises:
-            CallCancelledError: the budget was cancelled while waiting.
-            DeadlineError: the budget was used up while waiting.
         """
         key = tenant, upload_id  # guessing the id of another tenant's upload must not interrupt it
         while (other := self._held.get(key)) is not None:

@@ -72,7 +72,6 @@ def parse_upload_header(header: pb.UploadHeader, tenant: str, limit_bytes: int) 
     """Return what is to be ingested once its bytes are here.
 
     Raises:
-        InvalidRequestError: naming the field that breaks a rule.
         DocumentTooLargeError: it announces more bytes than are allowed.
     """
     if header.total_bytes < 1:
@@ -128,11 +127,7 @@ def header_differences(header: pb.UploadHeader, first: bytes) -> list[str]:
 
 
 def upload_key(header: pb.UploadHeader, upload_id: str, source_hash: str) -> RequestKey:
-    """Return what an upload is known by: its request id, else its own id, so that its answer can be given again.
-
-    Raises:
-        InvalidRequestError: the request id is no UUID.
-    """
+    """Return what an upload is known by: its request id, else its own id, so that its answer can be given again."""
     digest = hashlib.sha256(header_bytes(header) + source_hash.encode()).hexdigest()
     own = RequestKey(f"upload:{upload_id}", _UPLOAD, digest)
     return request_key(_UPLOAD, _without_id(header), source_hash) or own

@@ -80,11 +80,7 @@ def parse_upserts(request: pb.BatchUpsertRecordsRequest, count_tokens: Callable[
 def parse_record(
     message: record_pb2.Record, path: str, count_tokens: Callable[[str], int], *, strict: bool = False
 ) -> NewRecord:
-    """Return a record that keeps the rules of its type; `strict` asks for more than a few words.
-
-    Raises:
-        InvalidRequestError: naming every field that breaks a rule, below `path`.
-    """
+    """Return a record that keeps the rules of its type; `strict` asks for more than a few words."""
     # Imported late: importing pydantic takes long, and a server without records does not need it.
     from groundwire.schemas.registry import check_metadata  # noqa: PLC0415 - see above
 
@@ -133,11 +129,7 @@ def parse_record(
 
 
 def _with_history(item: NewRecord, message: record_pb2.Record, path: str) -> NewRecord:
-    """Return a record with the creation and accesses that another server recorded.
-
-    Raises:
-        InvalidRequestError: naming a figure that cannot be.
-    """
+    """Return a record with the creation and accesses that another server recorded."""
     if not 0 <= message.access_count < MAX_ACCESSES:
         raise InvalidRequestError.of(f"{path}.access_count", f"must be at least 0 and below {MAX_ACCESSES}")
     history: dict[str, object] = {"access_count": message.access_count}
@@ -150,11 +142,7 @@ def _with_history(item: NewRecord, message: record_pb2.Record, path: str) -> New
 def merged_record(
     request: pb.UpdateRecordRequest, stored: StoredRecord, count_tokens: Callable[[str], int]
 ) -> NewRecord:
-    """Return a stored record with the fields of a request that its mask names.
-
-    Raises:
-        InvalidRequestError: naming a path that cannot be changed, or every field that breaks a rule.
-    """
+    """Return a stored record with the fields of a request that its mask names."""
     record_type = stored.metadata["type"]
     if not request.update_mask.paths:
         raise InvalidRequestError.of("update_mask", "must name at least one field")
@@ -192,22 +180,14 @@ def parse_order(order: int) -> RecordOrder:
 
 
 def parse_ids(ids: Sequence[str], field: str, most: int, *, least: int = 1) -> list[str]:
-    """Return the ids, each once, in order.
-
-    Raises:
-        InvalidRequestError: there are too few or too many, or one cannot be an id.
-    """
+    """Return the ids, each once, in order."""
     if not least <= len(ids) <= most:
         raise InvalidRequestError.of(field, f"must be {least} to {most} ids")
     return list(dict.fromkeys(parse_record_id(each, field=f"{field}[{at}]") for at, each in enumerate(ids)))
 
 
 def parse_links(record_id: str, links: Sequence[pb.RecordLink]) -> list[tuple[LinkKind, str]]:
-    """Return kind and target of each link.
-
-    Raises:
-        InvalidRequestError: naming the field of the first one that breaks a rule.
-    """
+    """Return kind and target of each link."""
     if not 1 <= len(links) <= MAX_LINKS:
         raise InvalidRequestError.of("links", f"must be 1 to {MAX_LINKS} links")
     parsed = []
