@@ -27,7 +27,7 @@ GroundwireError
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class InvalidRequestError(GroundwireError):
         self.violations = tuple(violations)
 
     @classmethod
-    def of(cls, field: str, description: str, **metadata: str | float) -> "InvalidRequestError":
+    def of(cls, field: str, description: str, **metadata: str | float) -> Self:
         return cls([FieldViolation(field, description)], **metadata)
 
 

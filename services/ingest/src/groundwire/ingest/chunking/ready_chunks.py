@@ -11,7 +11,7 @@ import numpy as np
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.collection import ChunkingPolicy
 from groundwire.kernel.embedder import EmbeddingIdentity, Vectors
-from groundwire.kernel.errors import DimensionMismatchError, EmbeddingMismatchError, FieldViolation, InvalidRequestError
+from groundwire.kernel.errors import DimensionMismatchError, EmbeddingMismatchError, InvalidRequestError
 from groundwire.kernel.filters import Value
 from groundwire.kernel.spans import OffsetMap
 
@@ -148,7 +148,7 @@ def _common(one: str, other: str) -> int:
 
 
 def _violation(number: int, name: str, description: str) -> InvalidRequestError:
-    return InvalidRequestError([FieldViolation(f"chunks[{number}].{name}", description)])
+    return InvalidRequestError.of(f"chunks[{number}].{name}", description)
 
 
 def check_vectors(document: ReadyDocument, identity: EmbeddingIdentity) -> None:
@@ -162,8 +162,9 @@ def check_vectors(document: ReadyDocument, identity: EmbeddingIdentity) -> None:
     for number, chunk in enumerate(document.chunks):
         if chunk.vector is not None and len(chunk.vector) != identity.dimensions:
             got, expected = len(chunk.vector), identity.dimensions
-            violation = FieldViolation(f"chunks[{number}].embedding", f"has {got} numbers, expected {expected}")
-            raise DimensionMismatchError([violation], got=got, expected=expected)
+            raise DimensionMismatchError.of(
+                f"chunks[{number}].embedding", f"has {got} numbers, expected {expected}", got=got, expected=expected
+            )
     if document.chunks[0].vector is None:
         return
     if not document.probe_digest:

@@ -25,7 +25,6 @@ from groundwire.ingest.parsing.source_text import (
 from groundwire.ingest.parsing.titles import have_texts, is_like_title, titles_of_sections
 from groundwire.kernel.document import DocumentFormat
 from groundwire.kernel.document_errors import EmptyDocumentError
-from groundwire.kernel.errors import FieldViolation
 
 # What python-docx and its libraries raise on packages that are built wrongly.
 _DAMAGE = (
@@ -96,7 +95,7 @@ def read_docx(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
         raise malformed(field, DocumentFormat.DOCX, f"its parts are damaged ({type(error).__name__})") from error
     if not blocks.builder.text():
         besides = " besides its table of contents" if blocks.has_contents else ""
-        raise EmptyDocumentError([FieldViolation(field, f"is a document without text{besides}")])
+        raise EmptyDocumentError.of(field, f"is a document without text{besides}")
     return blocks.builder.source(DocumentFormat.DOCX, properties)
 
 

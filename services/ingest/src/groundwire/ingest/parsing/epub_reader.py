@@ -30,7 +30,6 @@ from groundwire.kernel.document_errors import (
     DocumentEncryptedError,
     EmptyDocumentError,
 )
-from groundwire.kernel.errors import FieldViolation
 
 _FORMAT = "epub"
 _CONTAINER, _ENCRYPTION = "META-INF/container.xml", "META-INF/encryption.xml"
@@ -77,8 +76,8 @@ def _read_book(archive: zipfile.ZipFile, field: str) -> SourceText:
             unquote(each.get("URI") or "") for each in _elements(_parsed(archive, _ENCRYPTION), "CipherReference")
         }
         if not hidden.isdisjoint(pages):
-            violation = FieldViolation(field, "is protected against copying, and its pages cannot be read")
-            raise DocumentEncryptedError([violation], format=_FORMAT)
+            why = "is protected against copying, and its pages cannot be read"
+            raise DocumentEncryptedError.of(field, why, format=_FORMAT)
     titles: dict[str, str] = {}
     for key, item in items.items():
         if item.get("media-type") == _CONTENTS_TYPE or "nav" in (item.get("properties") or "").split():
@@ -91,11 +90,11 @@ def _read_book(archive: zipfile.ZipFile, field: str) -> SourceText:
         except EmptyDocumentError:
             continue
         except DocumentEncodingError as error:
-            violation = FieldViolation(field, f"has the page {name}, which {error.violations[0].description}")
-            raise DocumentEncodingError([violation], **error.metadata) from None
+            why = f"has the page {name}, which {error.violations[0].description}"
+            raise DocumentEncodingError.of(field, why, **error.metadata) from None
         text.add_page(source, field, title=titles.get(name, ""))
     if not text.builder.text():
-        raise EmptyDocumentError([FieldViolation(field, "is a book without text")])
+        raise EmptyDocumentError.of(field, "is a book without text")
 
     def said(name: str) -> list[str]:
         return ["".join(each.itertext()) for each in _elements(package, name, _DUBLIN_CORE)]

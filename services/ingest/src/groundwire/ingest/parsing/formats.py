@@ -8,16 +8,15 @@ import re
 import zipfile
 from contextlib import suppress
 
-from groundwire.ingest.parsing.source_text import ReadingLimits, load, malformed, over_limit
+from groundwire.ingest.parsing.source_text import ReadingLimits, encrypted, load, malformed, over_limit
 from groundwire.ingest.parsing.text_encoding import binary_kind, wide_encoding
 from groundwire.kernel.document import DocumentFormat
 from groundwire.kernel.document_errors import (
     BinaryDocumentError,
-    DocumentEncryptedError,
     DocumentFormatMismatchError,
     DocumentMalformedError,
 )
-from groundwire.kernel.errors import FieldViolation, MissingExtraError
+from groundwire.kernel.errors import MissingExtraError
 
 _QUERY = re.compile(r"[?#].*", re.DOTALL)
 _SUFFIXES = {
@@ -194,15 +193,13 @@ def _container_type(data: bytes, promised: DocumentFormat | None, limits: Readin
             raise _binary("application/zip, damaged or truncated", field) from None
     if data.startswith(_OLE):  # an encrypted package, or an office document of before 2007
         if _ENCRYPTED_PACKAGE in data:
-            violation = FieldViolation(field, "is encrypted and needs a password")
-            raise DocumentEncryptedError([violation], format=DocumentFormat.DOCX.value)
+            raise encrypted(field, DocumentFormat.DOCX)
         raise _binary("application/msword" if _WORD_DOCUMENT in data else "application/x-ole-storage", field)
     return None
 
 
 def _binary(media_type: str, field: str) -> BinaryDocumentError:
-    violation = FieldViolation(field, f"cannot be read: it looks like {media_type}")
-    return BinaryDocumentError([violation], found=media_type)
+    return BinaryDocumentError.of(field, f"cannot be read: it looks like {media_type}", found=media_type)
 
 
 def _mismatch(
@@ -210,8 +207,8 @@ def _mismatch(
 ) -> DocumentFormatMismatchError:
     promise = promised.value if promised else "unknown"
     where, says = ("format", "is declared as") if declared else (field, "is named like")
-    violation = FieldViolation(where, f"the content {says} {promise} but is {actual}")
-    return DocumentFormatMismatchError([violation], declared=promise, found=actual)
+    said = f"the content {says} {promise} but is {actual}"
+    return DocumentFormatMismatchError.of(where, said, declared=promise, found=actual)
 
 
 def open_zip(data: bytes, limits: ReadingLimits, field: str) -> zipfile.ZipFile:
@@ -231,8 +228,7 @@ def open_zip(data: bytes, limits: ReadingLimits, field: str) -> zipfile.ZipFile:
         raise malformed(field, DocumentFormat.DOCX, "its zip archive is damaged or truncated") from error
     entries = archive.infolist()
     if any(entry.flag_bits & _ENCRYPTED for entry in entries):
-        violation = FieldViolation(field, "is encrypted and needs a password")
-        raise DocumentEncryptedError([violation], format=DocumentFormat.DOCX.value)
+        raise encrypted(field, DocumentFormat.DOCX)
     if len(entries) > limits.zip_entries:
         why = f"has {len(entries)} zip entries, the limit is {limits.zip_entries}"
         raise over_limit(field, "zip_entries", limits.zip_entries, why)

@@ -17,7 +17,6 @@ from groundwire.ingest.parsing.source_text import (
 from groundwire.ingest.parsing.text_encoding import UTF_8, checked_text, decode_html
 from groundwire.kernel.document import DocumentFormat
 from groundwire.kernel.document_errors import EmptyDocumentError
-from groundwire.kernel.errors import FieldViolation
 
 # How a tokenizer of HTML cuts its input (HTML Standard, section 13.2.5); every part is possessive, so that the scan is
 # linear. A quote that never closes swallows the rest of the page.
@@ -111,7 +110,7 @@ def read_html(data: bytes, field: str, *, decoded: bool = False) -> SourceText:
     page = text.add_page(source, field)
     if not text.builder.text():
         frames = " of its own: ingest the pages that its frames show" if page.css_first("frame, iframe") else ""
-        raise EmptyDocumentError([FieldViolation(field, f"is a page without text{frames}")])
+        raise EmptyDocumentError.of(field, f"is a page without text{frames}")
     title = page.css_first("head > title")
     root = page.css_first("html")
     named: dict[str, list[str]] = {}

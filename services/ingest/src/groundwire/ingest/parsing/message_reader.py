@@ -11,7 +11,6 @@ from groundwire.ingest.parsing.source_text import SourceText, TextBuilder, on_on
 from groundwire.ingest.parsing.text_encoding import UTF_8, decode_text
 from groundwire.kernel.document import DocumentFormat
 from groundwire.kernel.document_errors import EmptyDocumentError
-from groundwire.kernel.errors import FieldViolation
 
 _SHOWN = ("From", "To", "Cc", "Date", "Subject")
 # To a thousand addresses. The library reads longer ones in quadratic time.
@@ -54,7 +53,7 @@ def read_message(data: bytes, field: str) -> SourceText:
         text.add(body.strip())
         source = text.source(DocumentFormat.TEXT, said)
     if not source.text:
-        raise EmptyDocumentError([FieldViolation(field, "is a message without text")])
+        raise EmptyDocumentError.of(field, "is a message without text")
     return source
 
 

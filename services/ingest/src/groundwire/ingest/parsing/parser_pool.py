@@ -22,11 +22,11 @@ from groundwire.ingest.parsing.parsed_document import (
     parsed_from_message,
     refusal_from_message,
 )
-from groundwire.ingest.parsing.source_text import ReadingLimits
+from groundwire.ingest.parsing.source_text import ReadingLimits, over_limit
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.document_errors import DocumentLimitError, DocumentMalformedError
 from groundwire.kernel.embedder import TokenizerDefinition
-from groundwire.kernel.errors import FieldViolation, MissingExtraError, UnavailableError
+from groundwire.kernel.errors import MissingExtraError, UnavailableError
 from groundwire.processes.channel import Channel, json_parts, read_json
 from groundwire.processes.child import ChildProcess
 
@@ -245,8 +245,8 @@ class ParserProcess:
             raise refusal_from_message(answer["refused"])
         if "out_of_memory" in answer:
             self._kill()  # the memory it keeps may be too much for the next document
-            violation = FieldViolation(rules.field, "needs more memory to parse than is allowed")
-            raise DocumentLimitError([violation], resource="memory_bytes", limit=answer["out_of_memory"])
+            why = "needs more memory to parse than is allowed"
+            raise over_limit(rules.field, "memory_bytes", answer["out_of_memory"], why)
         if "missing_extra" in answer:
             raise MissingExtraError(answer["missing_extra"], extra="formats")
         if "failed" in answer:
@@ -276,13 +276,13 @@ class ParserProcess:
 
 
 def _too_slow(rules: ParseRules, limit_s: float) -> DocumentLimitError:
-    violation = FieldViolation(rules.field, f"takes more than {limit_s:.0f} s of processor time to parse")
-    return DocumentLimitError([violation], resource="time_s", limit=round(limit_s))
+    why = f"takes more than {limit_s:.0f} s of processor time to parse"
+    return over_limit(rules.field, "time_s", round(limit_s), why)
 
 
 def _damaged(rules: ParseRules, why: str) -> DocumentMalformedError:
     found = rules.format.value if rules.format else "unknown"
-    return DocumentMalformedError([FieldViolation(rules.field, why)], format=found)
+    return DocumentMalformedError.of(rules.field, why, format=found)
 
 
 class Cost(IntEnum):

@@ -35,7 +35,7 @@ from groundwire.ingest.parsing.parsed_document import (
     stored_content,
 )
 from groundwire.ingest.parsing.pdf_reader import read_pdf
-from groundwire.ingest.parsing.source_text import ReadingLimits, SourceText
+from groundwire.ingest.parsing.source_text import ReadingLimits, SourceText, over_limit
 from groundwire.ingest.parsing.text_encoding import UTF_8, checked_text, decode_text
 from groundwire.ingest.parsing.text_readers import (
     read_csv,
@@ -48,9 +48,9 @@ from groundwire.ingest.parsing.text_readers import (
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.collection import ChunkerKind, ChunkingPolicy
 from groundwire.kernel.document import DocumentFormat
-from groundwire.kernel.document_errors import DocumentLimitError, EmptyDocumentError
+from groundwire.kernel.document_errors import EmptyDocumentError
 from groundwire.kernel.embedder import Tokenizer, TokenizerDefinition, TokenizerFormat
-from groundwire.kernel.errors import FieldViolation, InvalidRequestError, MissingExtraError
+from groundwire.kernel.errors import InvalidRequestError, MissingExtraError
 from groundwire.kernel.spans import OffsetMap, pages_between
 from groundwire.processes.channel import json_parts, read_json, receive_message, send_message
 
@@ -78,11 +78,11 @@ def parse_document(data: bytes, rules: ParseRules, limits: ReadingLimits, tokeni
     chunker = _CHUNKERS[rules.policy.chunker](rules.policy, Splitter(tokenizer, source.format))
     cuts = chunker.cut(source.text, source.outline, source.body_start)
     if not cuts:
-        raise EmptyDocumentError([FieldViolation(rules.field, "has no text after its front matter")])
+        raise EmptyDocumentError.of(rules.field, "has no text after its front matter")
     # Before any chunk is made: the cuts are ranges, which are cheap.
     if len(cuts) > MAX_CHUNKS:
         why = f"makes {len(cuts)} chunks with these rules, the limit is {MAX_CHUNKS}"
-        raise DocumentLimitError([FieldViolation(rules.field, why)], resource="chunks", limit=MAX_CHUNKS)
+        raise over_limit(rules.field, "chunks", MAX_CHUNKS, why)
     offsets = OffsetMap(source.text)
     title = rules.title or source.properties.title or rules.file_name
     headings = source.outline.headings
@@ -140,7 +140,7 @@ def read_source(data: bytes, rules: ParseRules, limits: ReadingLimits) -> Source
     """Return the canonical text of a file's bytes with its structure and properties; errors as `parse_document`."""
     field = rules.field
     if not data:
-        raise EmptyDocumentError([FieldViolation(field, "is empty")])
+        raise EmptyDocumentError.of(field, "is empty")
     document_format = recognise_format(data, rules.format, rules.file_name, limits, field, decoded=rules.decoded)
     match document_format:
         case DocumentFormat.PDF:

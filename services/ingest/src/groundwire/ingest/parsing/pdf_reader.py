@@ -36,6 +36,7 @@ from groundwire.ingest.parsing.source_text import (
     SourceText,
     SourceWarning,
     clean,
+    encrypted,
     fenced,
     load,
     malformed,
@@ -45,8 +46,7 @@ from groundwire.ingest.parsing.source_text import (
 )
 from groundwire.ingest.parsing.text_outline import text_outline
 from groundwire.kernel.document import DocumentFormat
-from groundwire.kernel.document_errors import DocumentEncryptedError, DocumentWithoutTextError
-from groundwire.kernel.errors import FieldViolation
+from groundwire.kernel.document_errors import DocumentWithoutTextError
 from groundwire.kernel.spans import PageSpan
 
 # A row this many usual line distances below another belongs to another table.
@@ -314,8 +314,7 @@ def read_pdf(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
         pdf = pdfium.PdfDocument(data)
     except pdfium.PdfiumError as error:
         if error.err_code == raw.FPDF_ERR_PASSWORD:
-            violation = FieldViolation(field, "is encrypted and needs a password")
-            raise DocumentEncryptedError([violation], format=DocumentFormat.PDF.value) from error
+            raise encrypted(field, DocumentFormat.PDF) from error
         raise malformed(field, DocumentFormat.PDF, "it is damaged, truncated or not a PDF at all") from error
     try:
         count = len(pdf)
@@ -343,7 +342,7 @@ def read_pdf(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
         if blank == count:
             number = "1 page" if count == 1 else f"{count} pages"
             why = f"has {number} but no text layer; run text recognition on a scan first"
-            raise DocumentWithoutTextError([FieldViolation(field, why)], pages=count)
+            raise DocumentWithoutTextError.of(field, why, pages=count)
         stated = max(_bookmarks(pdf, count), tags.as_bookmarks(), key=len)
         contents = find_contents(texts)
         for bookmarks in (stated, contents.bookmarks, titles.as_bookmarks()):

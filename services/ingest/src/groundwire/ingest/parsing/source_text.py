@@ -18,8 +18,13 @@ from groundwire.kernel.document import (
     DocumentFields,
     DocumentFormat,
 )
-from groundwire.kernel.document_errors import DocumentLimitError, DocumentMalformedError, DocumentTooLargeError
-from groundwire.kernel.errors import FieldViolation, MissingExtraError
+from groundwire.kernel.document_errors import (
+    DocumentEncryptedError,
+    DocumentLimitError,
+    DocumentMalformedError,
+    DocumentTooLargeError,
+)
+from groundwire.kernel.errors import MissingExtraError
 from groundwire.kernel.sentences import MAX_HEADING_CHARS
 from groundwire.kernel.spans import PageSpan
 
@@ -110,18 +115,21 @@ def check_size(size_bytes: int, limit_bytes: int, field: str) -> None:
         DocumentTooLargeError: naming `field`.
     """
     if size_bytes > limit_bytes:
-        violation = FieldViolation(field, f"has {size_bytes} bytes, the limit is {limit_bytes}")
-        raise DocumentTooLargeError([violation], size_bytes=size_bytes, limit_bytes=limit_bytes)
+        said = f"has {size_bytes} bytes, the limit is {limit_bytes}"
+        raise DocumentTooLargeError.of(field, said, size_bytes=size_bytes, limit_bytes=limit_bytes)
 
 
 def malformed(field: str, document_format: str, why: str) -> DocumentMalformedError:
     """Return the error for a damaged document; `why` continues "is not a readable pdf: "."""
-    violation = FieldViolation(field, f"is not a readable {document_format}: {why}")
-    return DocumentMalformedError([violation], format=str(document_format))
+    return DocumentMalformedError.of(field, f"is not a readable {document_format}: {why}", format=str(document_format))
+
+
+def encrypted(field: str, document_format: DocumentFormat) -> DocumentEncryptedError:
+    return DocumentEncryptedError.of(field, "is encrypted and needs a password", format=document_format.value)
 
 
 def over_limit(field: str, resource: str, limit: int, why: str) -> DocumentLimitError:
-    return DocumentLimitError([FieldViolation(field, why)], resource=resource, limit=limit)
+    return DocumentLimitError.of(field, why, resource=resource, limit=limit)
 
 
 def load(module: str) -> Any:

@@ -11,7 +11,6 @@ from contextlib import suppress
 
 from groundwire.ingest.parsing.source_text import load, utf_8_text
 from groundwire.kernel.document_errors import BinaryDocumentError, DocumentEncodingError, EmptyDocumentError
-from groundwire.kernel.errors import FieldViolation
 
 UTF_8 = "utf-8"
 _MARKS = (
@@ -108,7 +107,7 @@ def decode_text(data: bytes, field: str) -> tuple[str, str]:
     encoding = _detected(data, offset)
     if encoding is None:
         why = f"is not valid UTF-8 at byte {offset}, and its encoding is uncertain: convert it to UTF-8"
-        raise DocumentEncodingError([FieldViolation(field, why)], offset=offset)
+        raise DocumentEncodingError.of(field, why, offset=offset)
     return _decoded_as(data, encoding, field), _NAMES.get(encoding, encoding)
 
 
@@ -121,16 +120,16 @@ def checked_text(data: bytes, field: str) -> str:
         DocumentEncodingError: not UTF-8; says where, in bytes of the file.
     """
     if not data:
-        raise EmptyDocumentError([FieldViolation(field, "is empty")])
+        raise EmptyDocumentError.of(field, "is empty")
     kind = binary_kind(data)
     if kind is not None:
-        raise BinaryDocumentError([FieldViolation(field, f"is {kind}, not text")], found=kind)
+        raise BinaryDocumentError.of(field, f"is {kind}, not text", found=kind)
     try:
         text = canonical_text(data)
     except UnicodeDecodeError as error:
         raise _invalid(field, "UTF-8", error.start, error.reason) from None
     if _NON_BLANK.search(text) is None:
-        raise EmptyDocumentError([FieldViolation(field, "contains only white space")])
+        raise EmptyDocumentError.of(field, "contains only white space")
     return text
 
 
@@ -161,8 +160,7 @@ def binary_kind(data: bytes) -> str | None:
 
 
 def _invalid(field: str, encoding: str, offset: int, reason: str) -> DocumentEncodingError:
-    violation = FieldViolation(field, f"is not valid {encoding} at byte {offset}: {reason}")
-    return DocumentEncodingError([violation], offset=offset)
+    return DocumentEncodingError.of(field, f"is not valid {encoding} at byte {offset}: {reason}", offset=offset)
 
 
 def wide_encoding(data: bytes) -> str | None:
@@ -184,9 +182,9 @@ def _decoded_as(data: bytes, encoding: str, field: str) -> str:
     except UnicodeDecodeError as error:
         raise _invalid(field, encoding, error.start, error.reason) from None
     if "\x00" in text:
-        raise BinaryDocumentError([FieldViolation(field, f"is not text in {encoding}")], found="binary data")
+        raise BinaryDocumentError.of(field, f"is not text in {encoding}", found="binary data")
     if not text.strip():
-        raise EmptyDocumentError([FieldViolation(field, "contains only white space")])
+        raise EmptyDocumentError.of(field, "contains only white space")
     return text
 
 

@@ -33,7 +33,6 @@ from groundwire.ingest.parsing.source_text import (
 from groundwire.ingest.parsing.text_outline import text_outline
 from groundwire.kernel.document import DocumentFormat
 from groundwire.kernel.document_errors import EmptyDocumentError
-from groundwire.kernel.errors import FieldViolation
 from groundwire.kernel.restructured_text import Description, descriptions, without_roles
 from groundwire.kernel.sentences import MAX_HEADING_CHARS, heading_text
 
@@ -119,7 +118,7 @@ def read_notebook(text: str, field: str) -> SourceText:
         elif kind == "code" and content.strip():
             markdown.add(fenced(content.strip("\r\n"), language if _LANGUAGE.fullmatch(language) else ""))
     if not markdown.text():
-        raise EmptyDocumentError([FieldViolation(field, "is a notebook without text")])
+        raise EmptyDocumentError.of(field, "is a notebook without text")
     return read_markdown(markdown.text())
 
 
@@ -390,7 +389,7 @@ class _Written(str):
 def _source(document_format: DocumentFormat, records: TextBuilder, field: str) -> SourceText:
     text = records.text()
     if not text:
-        raise EmptyDocumentError([FieldViolation(field, "has no record with a value")])
+        raise EmptyDocumentError.of(field, "has no record with a value")
     return SourceText(document_format, text)
 
 
