@@ -35,6 +35,7 @@ def sea(server: ServerProcess) -> Iterator[Collection]:
         sea.create()
         sea.ingest_text(TIDES, source="tides.md", title="Tides", metadata={"year": 2024})
         sea.ingest_text("# Bread\n\nSourdough bread rises because of wild yeast.\n", source="bread.md")
+        sea.ingest_text("# Bridge\n\nThe bridge is 240 metres long.\n", source="bridge.md")
         yield sea
 
 
@@ -132,12 +133,13 @@ async def test_a_question_that_the_documents_do_not_answer_is_refused(server: Se
 
 async def test_a_text_is_checked_claim_by_claim(server: ServerProcess, sea: Collection) -> None:
     async with agent(server.address) as connected:
-        text = "The moon causes the tides of the sea. Cows eat grass on the moon."
+        text = "The moon causes the tides of the sea. Cows eat grass on the moon. The bridge is 260 metres long."
         checked = await called(connected, "check_text", collection="sea", text=text)
-    first, second = checked["claims"]
-    assert (first["verdict"], second["verdict"]) == ("supported", "unsupported")
+    first, second, third = checked["claims"]
+    assert (first["verdict"], second["verdict"], third["verdict"]) == ("supported", "unsupported", "contradicted")
     quotes = {each["marker"]: each["text"] for each in checked["citations"]}
     assert quotes[first["markers"][0]] == "The moon causes the tides of the sea."
+    assert [quotes[marker] for marker in third["markers"]] == ["The bridge is 240 metres long."]
     assert checked["verdict"] == "partly_grounded"
 
 
@@ -153,6 +155,8 @@ async def test_a_long_document_is_read_in_stretches(server: ServerProcess, sea: 
             if start == part["character_count"]:
                 break
         assert (read, stretches) == (text, 2)
+        at_end = await called(connected, "read_document", collection="sea", document="log.txt", start=start)
+        assert (at_end["text"], at_end["end"]) == ("", start)
         beyond = await failure(connected, "read_document", collection="sea", document="log.txt", start=start + 1)
         assert "start" in beyond
     sea.delete_document("log.txt")
@@ -200,6 +204,10 @@ async def test_memories_are_recalled_for_whom_they_are(server: ServerProcess) ->
             found = await called(connected, "recall", collection="ada", query="preferred language", **entity)
             return {each["text"].split()[-1] for each in found["passages"]}
 
+        (ada,) = [
+            each for each in (await called(connected, "list_collections"))["collections"] if each["name"] == "ada"
+        ]
+        assert (ada["document_count"], ada["record_count"]) == (0, 3)
         assert await recalled(entity="alice") == {"Python.", "English."}
         assert await recalled() == {"English."}
 
