@@ -40,19 +40,19 @@ def named(requirements: list[str]) -> set[str]:
 
 def installed_with(packages: set[str]) -> set[str]:
     """Return the packages and all that they need."""
-    found: set[str] = set()
-    rest = set(packages)
+    found: set[tuple[str, str]] = set()  # each with one of its extras, or none
+    rest = {(name, "") for name in packages}
     while rest:
-        name = rest.pop()
-        found.add(name)
+        name, extra = rest.pop()
+        found.add((name, extra))
         try:
             needed = map(Requirement, requires(name) or ())
         except PackageNotFoundError:  # a package for another system
             continue
         for requirement in needed:
-            if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
-                rest |= {canonicalize_name(requirement.name)} - found
-    return found
+            if requirement.marker is None or requirement.marker.evaluate({"extra": extra}):
+                rest |= {(canonicalize_name(requirement.name), each) for each in ("", *requirement.extras)} - found
+    return {name for name, _ in found}
 
 
 @pytest.mark.parametrize(
@@ -65,6 +65,7 @@ def installed_with(packages: set[str]) -> set[str]:
         ("answer,sessions", "answer"),
         ("standalone", "standalone"),
         ("vault", "vault"),
+        ("mcp", "agents"),
     ],
 )
 def test_a_part_is_imported_with_what_its_extra_installs(extra: str, part: str) -> None:
@@ -77,7 +78,7 @@ def test_a_part_is_imported_with_what_its_extra_installs(extra: str, part: str) 
         if name.isidentifier() and not installed & set(map(canonicalize_name, packages))
     ]
     assert "pytest" in absent
-    assert ("numpy" in absent) is (extra in {"", "answer,sessions", "vault"})
+    assert ("numpy" in absent) is (extra in {"", "answer,sessions", "vault", "mcp"})
     code = IMPORT_ALL.format(absent=absent, part=part)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
