@@ -10,7 +10,7 @@ from typing import Any, Self
 class ChatEndpoint:
     """Replies with `content` as a model would; `behaviour` is one of the keys of `_BEHAVIOURS`.
 
-    `requests` are the bodies it got, `headers` those of the last one.
+    `requests` are the bodies it got, `headers` those of the last one, `flooded` how often it sent 64 KiB of a flood.
     """
 
     def __init__(self) -> None:
@@ -18,6 +18,7 @@ class ChatEndpoint:
         self.behaviour = "reply"
         self.requests: list[dict[str, Any]] = []
         self.headers: dict[str, str] = {}
+        self.flooded = 0
         endpoint = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -78,7 +79,7 @@ class ChatEndpoint:
             case "flood":
                 handler.send_response(200)
                 handler.end_headers()
-                for _ in range(200):
+                for self.flooded in range(2000):
                     handler.wfile.write(b" " * 65_536)
             case "cut":
                 handler.send_response(200)

@@ -236,6 +236,7 @@ async def test_when_the_model_fails_the_search_runs_unfiltered_and_says_so(
         assert not response.report.HasField("applied_filter")
         parsed = await stub.ParseQuery(pb.ParseQueryRequest(collection="company", question=SENTENCE))
     assert (parsed.fell_back, parsed.semantic_query, parsed.HasField("filter")) == (True, SENTENCE, False)
+    assert endpoint.flooded < 500  # it is left long before the end, apart from what the connection holds
 
 
 async def test_a_fence_around_the_json_does_no_harm(modelled: Library, endpoint: ChatEndpoint) -> None:

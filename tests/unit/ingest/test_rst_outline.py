@@ -156,6 +156,20 @@ def test_what_sphinx_describes_has_a_section_below_its_name(line_end: str) -> No
     assert [each.text for each in found if each.start == each.end] == ["Owl()", "Owls"]
 
 
+def test_text_behind_descriptions_belongs_to_what_it_is_indented_below() -> None:
+    described = ".. class:: A\n\n   .. method:: b\n\n      Text.\n\nAfter.\n\n.. data:: c\n\n   Text.\n"
+    text = f"Owls\n====\n\n{described}\nAt the end.\n"
+    found = [(each.text, text[each.start :].partition("\n")[0].strip()) for each in rst_outline(text).headings]
+    assert found == [
+        ("Owls", "Owls"),
+        ("A", ".. class:: A"),
+        ("b", ".. method:: b"),
+        ("Owls", "After."),
+        ("c", ".. data:: c"),
+        ("Owls", "At the end."),
+    ]
+
+
 def test_descriptions_need_no_title_above() -> None:
     text = ".. envvar:: OWL\n\n   A variable.\n\nText.\n"
     assert [(each.level, each.text) for each in rst_outline(text).headings] == [(1, "OWL")]
