@@ -202,6 +202,7 @@ RUNS: dict[str, list[list[str]]] = {
     "pipeline": [["-c", ATTACK]],
     "health": [["--service", ATTACK]],
     "config show": [[]],
+    "mcp": [["--listen", ATTACK], ["--listen", "127.0.0.1:0", "--token-file", ATTACK]],
     "serve": [["--listen", ATTACK], ["--data", "{nowhere}", "--embedder", ATTACK]],
 }
 """Arguments of each command; together they print everything that is stored, and errors that repeat what was sent."""
