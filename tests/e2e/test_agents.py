@@ -2,9 +2,11 @@
 
 import asyncio
 import os
+import socket
 import sys
+import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -289,6 +291,17 @@ async def test_requests_to_another_name_are_refused_unless_it_is_allowed(server:
         assert await code(url, "localhost:80") == 200
         assert await code(url, "mcp.example.com", Origin="https://mcp.example.com") == 200
         assert await code(url, "mcp.example.com", Origin="https://evil.example") == 403
+
+
+def test_a_request_that_never_ends_does_not_keep_the_process(server: ServerProcess, tmp_path: Path) -> None:
+    with ExitStack() as held:
+        with http_server("--address", server.address, folder=tmp_path) as url:
+            host, port = url.removeprefix("http://").removesuffix("/mcp").split(":")
+            connection = held.enter_context(socket.create_connection((host, int(port))))
+            connection.sendall(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
+            time.sleep(0.5)  # until it is being read
+            started = time.monotonic()
+        assert time.monotonic() - started < 30
 
 
 @pytest.mark.parametrize(
