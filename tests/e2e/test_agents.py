@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import socket
 import sys
 import time
@@ -226,6 +227,23 @@ async def test_errors_say_what_to_do(server: ServerProcess, sea: Collection) -> 
             await connected.read_resource("groundwire://sea/nothing.md")
     async with agent(DEAD) as connected:
         assert "start one with `groundwire serve`" in await failure(connected, "list_collections")
+
+
+def test_ctrl_c_ends_it_while_it_waits_for_an_agent(tmp_path: Path) -> None:
+    typed_to, types = os.pipe()
+    prints, printed = os.pipe()
+    with (tmp_path / "mcp.log").open("w") as log, os.fdopen(prints) as stdout, os.fdopen(types, "w") as stdin:
+        command = Command(["mcp", "--address", DEAD], stdin=typed_to, stdout=printed, stderr=log.fileno())
+        try:
+            os.close(printed)
+            stdin.write('{"jsonrpc": "2.0", "id": 1, "method": "server/discover"}\n')
+            stdin.flush()
+            assert "jsonrpc" in stdout.readline()  # it is serving
+            command.send_signal(signal.SIGINT)
+            assert command.wait(timeout=20) in {-signal.SIGINT, 130}
+        finally:
+            command.kill()
+            os.close(typed_to)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 import asyncio
 import ipaddress
+import signal
 import socket
 import sys
 
@@ -48,6 +49,8 @@ def mcp(allow_writes: bool, listen: str | None, names: tuple[str, ...], insecure
             raise click.UsageError("--allow-host and --insecure can only be given with --listen")
         if sys.stdin.isatty():
             print_line("waiting for an agent; agents start this command themselves", err=True)
+        # Ctrl-C ends the process at once: it holds nothing, and its read of standard input cannot be interrupted.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         asyncio.run(serving.serve_stdio(connection(), allow_writes=allow_writes))
         return
     if option_value("token_file") is not None:
