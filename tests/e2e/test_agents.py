@@ -204,8 +204,8 @@ async def test_memories_are_recalled_for_whom_they_are(server: ServerProcess) ->
             said = {"collection": "ada", "text": f"The preferred language is {language}.", "entity": entity}
             assert (await called(connected, "remember", **said, importance=4))["outcome"] == "created"
 
-        async def recalled(**entity: str) -> set[str]:
-            found = await called(connected, "recall", collection="ada", query="preferred language", **entity)
+        async def recalled(**options: Any) -> set[str]:
+            found = await called(connected, "recall", collection="ada", query="preferred language", **options)
             return {each["text"].split()[-1] for each in found["passages"]}
 
         (ada,) = [
@@ -214,6 +214,9 @@ async def test_memories_are_recalled_for_whom_they_are(server: ServerProcess) ->
         assert (ada["document_count"], ada["record_count"]) == (0, 3)
         assert await recalled(entity="alice") == {"Python.", "English."}
         assert await recalled() == {"English."}
+        assert len(await recalled(entity="alice", count=1)) == 1
+    with GroundwireClient(server.address) as client:
+        assert [each.importance for each in client.collection("ada").records()] == [4, 4, 4]
 
 
 async def test_errors_say_what_to_do(server: ServerProcess, sea: Collection) -> None:
