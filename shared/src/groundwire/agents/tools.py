@@ -90,17 +90,17 @@ class Passage(_Result):
     end: int
 
 
-class FoundPassage(Passage):
+class ScoredPassage(Passage):
     """A passage that a search found."""
 
     score: float
     """Relevance from 0 to 1."""
 
 
-class Found(_Result):
+class SearchResults(_Result):
     """What a search found."""
 
-    passages: list[FoundPassage]
+    passages: list[ScoredPassage]
     """The best first."""
 
 
@@ -140,7 +140,7 @@ class CheckedText(_Result):
     citations: list[Quote]
 
 
-class Written(_Result):
+class WriteResult(_Result):
     """What a write did."""
 
     id: str
@@ -211,9 +211,9 @@ class Tools:
         query: str,
         count: _Count = 5,
         filter: _Filter = None,  # noqa: A002 - what everybody calls it
-    ) -> Found:
+    ) -> SearchResults:
         """Find the passages of a collection that match a query best, by meaning and by words."""
-        return _found(await self._client.collection(collection).search(query, k=count, filter=filter))
+        return _search_results(await self._client.collection(collection).search(query, k=count, filter=filter))
 
     async def ask(
         self,
@@ -248,10 +248,14 @@ class Tools:
         citations = _quotes(map(Citation.of, checked.citations))
         return CheckedText(verdict=held_by(checked, "verdict"), claims=claims, citations=citations)
 
-    async def recall(self, collection: _Collection, query: str, entity: _Entity = "", count: _Count = 5) -> Found:
+    async def recall(
+        self, collection: _Collection, query: str, entity: _Entity = "", count: _Count = 5
+    ) -> SearchResults:
         """Find the memories that match a query best, those of an entity together with everybody's."""
         memories = self._client.collection(collection)
-        return _found(await memories.recall(query, k=count, entity=entity or None, include_global=bool(entity)))
+        return _search_results(
+            await memories.recall(query, k=count, entity=entity or None, include_global=bool(entity))
+        )
 
     async def ingest_text(
         self,
@@ -259,16 +263,16 @@ class Tools:
         source: Annotated[str, Field(description="What the text is called and cited by, such as notes/tides.md.")],
         text: Annotated[str, Field(description="The whole text, plain or Markdown.")],
         title: str = "",
-    ) -> Written:
+    ) -> WriteResult:
         """Store a text as a document; one of the same source is replaced."""
         result = await self._client.collection(collection).ingest_text(text, source=source, title=title)
-        return Written(id=result.document.document_id, outcome=result.outcome)
+        return WriteResult(id=result.document.document_id, outcome=result.outcome)
 
-    async def delete_document(self, collection: _Collection, document: _Reference) -> Written:
+    async def delete_document(self, collection: _Collection, document: _Reference) -> WriteResult:
         """Delete a document; `groundwire docs restore` brings it back for some time."""
-        found = await self._client.collection(collection).document(document)
-        await self._client.collection(collection).delete_document(found.document_id)
-        return Written(id=found.document_id, outcome="deleted")
+        document_id = (await self._client.collection(collection).document(document)).document_id
+        await self._client.delete_document(collection=collection, reference=DocumentReference(document_id=document_id))
+        return WriteResult(id=document_id, outcome="deleted")
 
     async def remember(
         self,
@@ -276,11 +280,11 @@ class Tools:
         text: Annotated[str, Field(description="What to remember, as a sentence that can stand alone.")],
         entity: _Entity = "",
         importance: Annotated[int, Field(ge=1, le=5, description="5 for what matters most.")] = 3,
-    ) -> Written:
+    ) -> WriteResult:
         """Remember a fact, preference or decision beyond this conversation."""
         memories = self._client.collection(collection)
         result = await memories.remember(text, entity=entity, importance=importance)
-        return Written(id=result.record_id, outcome=result.outcome)
+        return WriteResult(id=result.record_id, outcome=result.outcome)
 
     async def read_resource(self, collection: str, document_id: str) -> str:
         """Return the whole text of a document."""
@@ -308,12 +312,12 @@ def _place(cited: Hit | Citation) -> dict[str, Any]:
     }
 
 
-def _found(hits: Iterable[Hit]) -> Found:
+def _search_results(hits: Iterable[Hit]) -> SearchResults:
     passages = [
-        FoundPassage(**_place(hit), text=hit.text, section=" › ".join(hit.path), score=round(hit.score, _DECIMALS))
+        ScoredPassage(**_place(hit), text=hit.text, section=" › ".join(hit.path), score=round(hit.score, _DECIMALS))
         for hit in hits
     ]
-    return Found(passages=passages)
+    return SearchResults(passages=passages)
 
 
 def _quotes(citations: Iterable[Citation]) -> list[Quote]:
