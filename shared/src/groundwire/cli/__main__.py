@@ -5,7 +5,9 @@ request or the command line is wrong; 130 interrupted.
 """
 
 import os
+import signal
 import sys
+import threading
 from collections.abc import Sequence
 from io import TextIOWrapper
 from pathlib import Path
@@ -19,6 +21,7 @@ EXIT_USAGE = 2
 # What shells report for a process that SIGINT (2) ended: 128 + 2.
 EXIT_INTERRUPTED = 130
 _SHOWN_CHARS = 100
+_ONCE_MORE_S = 0.01
 # What people try, with what they mean; click suggests only names that are spelled alike.
 _MEANT = {
     "--address": ("--listen",),
@@ -31,6 +34,7 @@ _MEANT = {
 
 
 def main() -> None:
+    sys.unraisablehook = _end_after_all
     # Whoever starts a command may have closed its streams (`<&-`): it reads nothing then, and writes to nowhere.
     nowhere = Path(os.devnull)
     sys.stdin = sys.stdin or nowhere.open(encoding="utf-8")
@@ -95,6 +99,17 @@ def _run(arguments: Sequence[str]) -> int:
         code, error = EXIT_USAGE, {"reason": "USAGE", "message": f"{failure.object[:_SHOWN_CHARS]!a} is not UTF-8"}
     _print_error(error, as_json=as_json)
     return code
+
+
+def _end_after_all(lost: "sys.UnraisableHookArgs") -> None:
+    """Let a signal come once more whose exception met a finalizer, such as that of an engine, and was lost there."""
+    number = {KeyboardInterrupt: signal.SIGINT, SystemExit: signal.SIGTERM}.get(lost.exc_type)
+    if number is None:
+        sys.__unraisablehook__(lost)
+        return
+    once_more = threading.Timer(_ONCE_MORE_S, signal.pthread_kill, (threading.get_ident(), number))
+    once_more.daemon = True
+    once_more.start()
 
 
 def _usage_message(refusal: "click.ClickException", *, as_json: bool) -> str:
