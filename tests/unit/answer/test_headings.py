@@ -63,3 +63,59 @@ def test_a_comment_of_code_that_began_before_the_passage_is_no_heading() -> None
     passage = replace(make_passage(content), section="Old", section_heading="Old", markup=Markup.BLOCKS)
     assert section_at(passage, content.index("wake owls")) == ("Old", "Old")
     assert section_at(passage, content.index("two")) == ("Owls", "Owls")
+
+
+RST = """Backups
+-------
+
+Take one daily.
+
+``Restore`` of :ref:`all <backups>`
+~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
+
+Use a copy.
+
+.. class:: Copy(source, target=None)
+
+   Describes a copy.
+
+   .. attribute:: size
+
+      In bytes.
+
+Behind it.
+
+=====
+Next
+=====
+
+Above.
+
+Mirrors
+-------
+
+End.
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("Take", ("Backups", "Backups")),
+        ("Use", ("Backups", "Restore of all")),
+        ("Describes", ("Backups", "Copy()")),
+        ("In bytes", ("Backups", "size")),
+        ("Behind", ("Backups", "Restore of all")),
+        ("Above", ("Backups", "Next")),
+        ("End", ("Mirrors", "Mirrors")),
+    ],
+)
+def test_titles_and_descriptions_of_rst_are_sections(words: str, expected: tuple[str, str]) -> None:
+    passage = replace(make_passage(RST), section="Backups", section_heading="Backups", markup=Markup.RST)
+    assert section_at(passage, RST.index(words)) == expected
+
+
+def test_a_title_of_rst_leaves_a_section_alone_whose_own_title_is_not_there() -> None:
+    content = RST[RST.index("``Restore``") :]
+    passage = replace(make_passage(content), section="Backups", section_heading="Backups", markup=Markup.RST)
+    assert section_at(passage, content.index("End")) == ("Backups", "Mirrors")

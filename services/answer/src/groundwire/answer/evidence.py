@@ -8,6 +8,7 @@ from enum import StrEnum
 from pathlib import PurePosixPath
 
 from groundwire.kernel.markdown import read_markdown
+from groundwire.kernel.restructured_text import descriptions, read_rst, without_roles
 from groundwire.kernel.sentences import BlockKind, heading_text, split_blocks, without_images
 from groundwire.kernel.spans import Span
 
@@ -189,6 +190,8 @@ def section_at(passage: Passage, position: int) -> tuple[str, str]:
     section heading the nearest of any level.
     """
     section, nearest = passage.section, passage.section_heading
+    if passage.markup is Markup.RST:
+        return _section_of_rst_at(passage, position)
     if passage.markup not in {Markup.MARKDOWN, Markup.BLOCKS}:
         return section, nearest
     is_markdown = passage.markup is Markup.MARKDOWN
@@ -214,3 +217,19 @@ def section_at(passage: Passage, position: int) -> tuple[str, str]:
                 section = text if level == _SECTION_LEVEL else ""
             nearest = text or nearest
     return section, nearest
+
+
+def _section_of_rst_at(passage: Passage, position: int) -> tuple[str, str]:
+    section, nearest = passage.section, passage.section_heading
+    mark_of_sections = ""
+    for block in read_rst(passage.content)[1]:
+        if block.start > position:
+            break
+        *lines, underline = passage.content[block.start : block.end].split("\n")
+        if block.kind is BlockKind.HEADING and lines:
+            nearest = heading_text(without_roles(lines[-1].strip()))
+            # Which marks underline which level is said by the whole document alone.
+            mark_of_sections = underline[0] if nearest == section else mark_of_sections
+            section = nearest if underline[0] == mark_of_sections else section
+    around = [each.name for each in descriptions(passage.content) if each.start <= position < each.end]
+    return section, around[-1] if around else nearest
