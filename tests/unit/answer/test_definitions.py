@@ -102,6 +102,9 @@ def test_a_sentence_with_hardly_a_word_of_its_own_explains_nothing(question: str
         ("The copay doesn\u2019t allow visits of this kind.", 0.3),
         ("The copay never lets you pay a share.", 0.3),
         ("The copay lets you pay a share, not the bill.", 1.0),
+        ("Copays are due when you visit.", 0.3),
+        ("A copay is only due if you stay.", 0.3),
+        ("Copays are intended only to share the bill.", 0.7),
     ],
 )
 def test_how_far_a_sentence_defines_the_subject(text: str, match: float) -> None:
@@ -113,6 +116,15 @@ def test_a_term_of_several_words_may_be_introduced_with_its_kind() -> None:
     text = "Two views of the names are referred to as a split DNS setup."
     assert definition_match(read_question("What is split DNS?"), text, text) == INTRODUCED_AS_TERM
     assert definition_match(read_question("What is a split?"), text, text) == 0.0
+
+
+def test_a_label_that_mentions_a_term_of_several_words_defines_another() -> None:
+    question = read_question("What is a strict table?")
+    for text, match in (
+        ("A strict one is a table of fixed types.", 1.0),
+        ("strict: 1 if the table is a STRICT table.", 0.0),
+    ):
+        assert definition_match(question, text, text) == match
 
 
 def test_what_a_company_says_of_itself_is_said_of_the_company() -> None:

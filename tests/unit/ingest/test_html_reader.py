@@ -506,3 +506,76 @@ def test_a_table_of_one_long_row_takes_linear_time() -> None:
 
 def test_cells_of_many_rows_and_columns_make_no_more_than_a_hundred_columns_of_them() -> None:
     assert len(text_of(f"<table>{'<tr><td rowspan=99 colspan=99>x' * 500}</table>")) < 500 * 1000
+
+
+def titles_of(html: str) -> list[tuple[int, str]]:
+    return [(heading.level, heading.text) for heading in read_html(html.encode(), "content").outline.headings]
+
+
+@pytest.mark.parametrize(
+    ("paragraph", "is_title"),
+    [
+        ("<p><b>May I keep an owl?</b></p>", True),
+        ("<p>\n<strong><a name='q2'></a>(2) My owl does not <i>eat</i>!</strong>\n</p>", True),
+        ("<p><b>2. Food</b></p>", True),
+        ("<p><b>Food</b></p>", False),
+        ("<p><b>2. Take these:</b></p>", False),
+        ("<p><b>May I keep an owl?</b> No.</p>", False),
+        ("<p><b>May</b> <b>I?</b></p>", False),
+        ("<p><i>May I keep an owl?</i></p>", False),
+        ("<ul><li><p><b>May I keep an owl?</b></p></li></ul>", False),
+        (f"<p><b>{'very ' * 40}old?</b></p>", False),
+    ],
+)
+def test_a_question_or_a_number_in_bold_begins_a_section(paragraph: str, is_title: bool) -> None:
+    page = f"<h2>Owls</h2>{paragraph}<p>They see.</p>{paragraph}<p>They hear.</p>"
+    assert [level for level, _ in titles_of(page)] == [2, *[3, 3] * is_title]
+    assert text_of(page).count("\n\n###") == 2 * is_title
+
+
+def test_an_item_of_a_title_and_several_paragraphs_is_a_section() -> None:
+    item = "<li><p><b>{0}</b></p><p>At most {1} of them.</p><ul><li>wild</li></ul><p>Or more.</p></li>"
+    page = f"<h1>Limits</h1><ol>{item.format('Owls', 2)}{item.format('Mice', 9)}</ol>"
+    assert titles_of(page) == [(1, "Limits"), (2, "Owls"), (2, "Mice")]
+    assert text_of(page).endswith("## Mice\n\nAt most 9 of them.\n\n- wild\n\nOr more.")
+    short = "<li><p><b>Owls</b></p><p>At most 2.</p></li><li><p>Mice</p><p>At</p><p>most 9.</p></li>"
+    assert titles_of(f"<h1>Limits</h1><ol>{short}</ol>") == [(1, "Limits")]
+
+
+LINKS = "".join(f'<li><a href="#{name}"><code>{name}</code></a></li>' for name in ("owls", "mice", "foxes"))
+PAGES = LINKS.replace("#", "/")
+
+
+@pytest.mark.parametrize(
+    ("body", "shows"),
+    [
+        (f"<h1>Zoo</h1><ul>{LINKS}</ul><p>It is open.</p>", False),
+        (f"<h1>Zoo</h1><p>Contents of this page:</p><ol>{LINKS}</ol><p>It is open.</p>", False),
+        (f"<h1>Zoo</h1><ul><li>{LINKS[4:-5]}<ul>{LINKS}</ul></li></ul><p>It is open.</p>", False),
+        (f"<ul>{PAGES}</ul><h1>Zoo</h1><p>It is open.</p>", False),
+        # What a sentence introduces, what is more than links, links in a table, and few of them.
+        (f"<h1>Zoo</h1><p>There are three kinds of animals in the zoo:</p><ul>{LINKS}</ul>", True),
+        (f"<h1>Zoo</h1><ul>{LINKS}<li>and foxes</li></ul>", True),
+        (f"<h1>Zoo</h1><table><tr><th>See</th></tr><tr><td><ul>{LINKS}</ul></td></tr></table>", True),
+        ('<h1>Zoo</h1><ul><li><a href="#mice">mice</a></li><li><a href="#owls">owls</a></li></ul>', True),
+        # What leads to other pages below a heading, and a page that is nothing else.
+        (f"<h1>Zoo</h1><ul>{PAGES}</ul>", True),
+        (f"<ul>{PAGES}</ul>", True),
+        (f"<ul>{LINKS}</ul>", True),
+    ],
+)
+def test_menus_and_tables_of_contents_are_no_text(body: str, shows: bool) -> None:
+    assert ("mice" in text_of(body)) is shows
+    assert shows or text_of(body).endswith("It is open.")
+
+
+def test_a_list_that_is_too_long_for_contents_is_text() -> None:
+    page = f"<h1>Zoo</h1><ul>{LINKS * 300}<li>and foxes</li></ul>"
+    assert text_of(page).endswith("- foxes\n- and foxes")
+
+
+def test_lists_inside_of_sections_of_lists_are_read_in_linear_time() -> None:
+    assert (
+        growth(lambda n: "<h1>Zoo</h1>" + "<ul><li><section>" * n + '<a href="#o">owl</a>' * 20 * n, text_of, 300)
+        < LINEAR
+    )

@@ -225,6 +225,7 @@ _DEFINING_VERB = re.compile(
 _DENIES = re.compile(r"(?:n['\u2019]t|\b(?:not|never|no longer)) \Z")
 _ADDRESS = re.compile(r"\s*(?:[-*+] )?(?P<name>[^.:]{2,60}):\s*[a-z]{1,10}://\S+")
 # How something comes about or where it stands does not say what it is: "Environments are created by calls".
+_ON_CONDITION = re.compile(r" (?:\w+ ){1,2}(?:if|when|whenever|unless|as long as)\b", re.IGNORECASE)
 _MADE = re.compile(
     r" (?:\w+ly )?(?!used|designed|meant|intended|called|known|defined as|indicated|denoted|represented"
     r"|characteri[sz]ed|composed)\w+(?:ed|wn|en) (?:\w+ly )?"
@@ -435,7 +436,7 @@ def definition_match(question: Question, text: str, source: str) -> float:
 def _defines_as(subject: Sequence[str], text: str) -> bool:
     """Tell whether "A fast-forward is a special type of merge" says what a fast-forward merge is."""
     verb = _DEFINING_VERB.search(text)
-    if len(subject) == 1 or verb is None or not verb["copula"]:
+    if len(subject) == 1 or verb is None or not verb["copula"] or LABEL.match(text):
         return False
     kind = content_stems(text[verb.end() :])[:_KIND_WITHIN]
     return subject[-1] in kind and defines(set(subject[:-1]), text, "") == 1.0
@@ -478,7 +479,7 @@ def defines(subject: AbstractSet[str], text: str, source: str) -> float:
                 return 0.5
             if verb["copula"] or verb["verb"]:
                 return 1.0
-            if _THERE.match(text, verb.end()):
+            if _THERE.match(text, verb.end()) or _ON_CONDITION.match(text, verb.end()):
                 return 0.3
             return 0.5 if _MADE.match(text, verb.end()) else 0.7
         if is_praise:

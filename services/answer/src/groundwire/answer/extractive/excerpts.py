@@ -782,4 +782,5 @@ def _is_statement(text: str) -> bool:
 
 def _leans(text: str) -> bool:
     opens = _LEANS.match(text) is not None and _LEANS_ON_NOTHING.match(text) is None
-    return opens or _OF_THESE.search(text) is not None
+    is_end_of_remark = text.endswith(")") and text.count("(") < text.count(")")
+    return opens or is_end_of_remark or _OF_THESE.search(text) is not None

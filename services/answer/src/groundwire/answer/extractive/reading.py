@@ -37,6 +37,10 @@ _NUMBERED_TITLE = re.compile(r"\s*\d{1,2}(?:\.\d{1,2}){1,5}\.?\s+[^\W\d_][^\n]{0
 _BLANK_LINE = re.compile(r"(?:\r?\n[ \t]*)?(?:\r?\n|\Z)")
 ASKED = re.compile(r"(?:Q|Question|Frage)\s?\d{0,3}[.:)]\s+")
 """What stands before a question in a list of questions: "Q: May I?", with "A: You may." below it."""
+_QUESTION_WORDS = (3, 30)
+_END_OF_QUESTION = re.compile(rf"[\w)\]\"'\u2019\u201d](?:{'|'.join(map(re.escape, QUESTION_MARKS))})\Z")
+_QUOTES = frozenset("\"'\u201c\u2018\u00ab")
+_ANSWERS = frozenset({BlockKind.PROSE, BlockKind.LIST_ITEM})
 _REPLIED = re.compile(r"(?:A(?:nswer)?|Antwort)\s?\d{0,3}[.:)]\s+")
 
 
@@ -48,7 +52,7 @@ def read_items(passage: Passage, titles: Collection[tuple[str, ...]]) -> tuple[s
     content = passage.content
     if passage.markup is Markup.RST:
         content, items = read_rst(content)
-        return content, _with_questions(content, items)
+        return content, _with_questions(content, _with_paragraphs_that_ask(content, items))
     if passage.markup is Markup.MARKDOWN:
         content = read_markdown(content)
     is_plain = passage.markup is Markup.NONE
@@ -77,7 +81,7 @@ def read_items(passage: Passage, titles: Collection[tuple[str, ...]]) -> tuple[s
             else each
             for each in _along_lines(content, items)
         ]
-    return content, _with_questions(content, items)
+    return content, _with_questions(content, items if is_plain else _with_paragraphs_that_ask(content, items))
 
 
 def _with_fields(content: str, items: Sequence[Sentence]) -> list[Sentence]:
@@ -111,6 +115,27 @@ def _with_questions(content: str, items: Sequence[Sentence]) -> list[Sentence]:
         else:
             asked.append(item)
     return asked
+
+
+def _with_paragraphs_that_ask(content: str, items: Sequence[Sentence]) -> list[Sentence]:
+    """Return the sentences with paragraphs that only ask what those below them answer as headings.
+
+    A line of a PDF that asks may be the head of a page.
+    """
+    shown: list[Sentence] = []
+    first = 0
+    for position, item in enumerate(items):
+        if item.begins_block:
+            first = position
+        shown.append(item)
+        text = content[items[first].start : item.end]
+        is_paragraph = item.ends_block and item.kind is BlockKind.PROSE and items[first].begins_block
+        is_answered = position + 1 < len(items) and items[position + 1].kind in _ANSWERS
+        asks = _END_OF_QUESTION.search(text) is not None and text[:1] not in _QUOTES
+        if is_paragraph and is_answered and asks and _QUESTION_WORDS[0] <= len(words(text)) <= _QUESTION_WORDS[1]:
+            del shown[first - position - 1 :]
+            shown.append(Sentence(BlockKind.HEADING, items[first].start, item.end, begins_block=True, ends_block=True))
+    return shown
 
 
 def _with_taglines(content: str, items: Sequence[Sentence]) -> list[Sentence]:

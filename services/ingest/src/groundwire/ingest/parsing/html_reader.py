@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 from groundwire.ingest.parsing.source_text import (
@@ -15,6 +16,7 @@ from groundwire.ingest.parsing.source_text import (
     source_properties,
 )
 from groundwire.ingest.parsing.text_encoding import UTF_8, checked_text, decode_html
+from groundwire.ingest.parsing.titles import asks_or_counts
 from groundwire.kernel.document import DocumentFormat
 from groundwire.kernel.document_errors import EmptyDocumentError
 
@@ -54,6 +56,14 @@ _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _CELLS = frozenset({"td", "th"})
 _ENDS_LINE = _BLOCKS | _CELLS | {*_HEADINGS, "pre"}
 _MAX_STEPS = 50
+# Of a menu or a table of contents: fewer links refer to what is told elsewhere, and lists inside of each other would
+# take quadratic time.
+_FEWEST_ENTRIES = 3
+_MOST_NODES = 2000
+# Of an item of a list that is a section: its title and what stands below it.
+_FEWEST_BLOCKS = 3
+# Elements such as `<code>` between a link and its text.
+_MOST_MARKS = 4
 _ORDINAL = re.compile(r"[0-9]{1,6}")
 # Cells that span a hundred rows and columns would fill a hundred rows of ten thousand cells.
 _MOST_COLUMNS = 100
@@ -229,6 +239,7 @@ class HtmlText:
         # Functions, classes and options whose description follows; they have sections of their own.
         self._signatures: list[str] = []
         self._level = 0
+        self._has_headings = False
         self._inline: list[str] = []
         # For each open list the number of its last item, None where they have none.
         self._lists: list[int | None] = []
@@ -247,12 +258,8 @@ class HtmlText:
             DocumentLimitError: its elements are nested too deeply, or one has too many attributes.
         """
         page = load("selectolax.lexbor").LexborHTMLParser(_checked(source, field))
-        if (
-            title
-            and page.css_first(", ".join(_HEADINGS)) is None
-            and page.body is not None
-            and page.body.text(strip=True)
-        ):
+        self._has_headings = page.css_first(", ".join(_HEADINGS)) is not None
+        if title and not self._has_headings and page.body is not None and page.body.text(strip=True):
             self.builder.heading(1, title)
         # A table with tables or headings inside, and without header cells, lays out the page.
         inside = page.css("td table, td h1, td h2, td h3") if page.css_first("td") is not None else []
@@ -283,7 +290,7 @@ class HtmlText:
             if not _is_fragment(node.parent):
                 self._inline.append(node.text_content or "")
             return False
-        if _is_noise(node) or node.mem_id in self._between_pages:
+        if _is_noise(node) or node.mem_id in self._between_pages or self._is_contents(node):
             return False
         if tag == "sup" and (raised := raised_number(_only_text(node).strip())) is not None:
             self._inline.append(raised)
@@ -303,6 +310,21 @@ class HtmlText:
             self._flush(ends_verbatim=tag in _HEADINGS or tag == "table")
             self._begin_block(node)
         return True
+
+    def _is_contents(self, node: Any) -> bool:
+        """Tell whether a node is a list of links only: the menu of a site above all headings, or a table of contents.
+
+        What a sentence introduces is neither. A page without headings may consist of such a list.
+        """
+        is_of_text = self._lists or self._cell_depth or not self._has_headings
+        links = [] if is_of_text else _links_of(node)
+        if len(links) < _FEWEST_ENTRIES:
+            return False
+        if not all(link.startswith("#") for link in links):
+            return not self._level
+        self._flush()
+        above = self.builder.last()
+        return not above.endswith(":") or len(above.split()) <= _MOST_LABELS
 
     def _begin_block(self, node: Any) -> None:
         match node.tag:
@@ -347,6 +369,12 @@ class HtmlText:
         elif tag == "dt":
             terms = self._signatures if _is_signature(node) and not self._lists else self._terms
             terms += filter(None, [self._take_line()])
+        elif tag == "p" and not (self._lists or self._terms or self._pre) and _is_bold(node):
+            line = self._take_line()
+            if asks_or_counts(line) or _has_title(node.parent):
+                self.builder.heading(self._level_below(), line)
+            else:
+                self.builder.add(line)
         elif tag in _BLOCKS:
             self._flush()
             self._leave_block(node)
@@ -528,7 +556,15 @@ def _names_member(node: Any) -> bool:
 
 def _sets_apart(node: Any) -> bool:
     """Tell whether a block is a section, whatever list it stands in."""
-    return node.tag == "section" or _is_layout_item(node)
+    return node.tag == "section" or _is_layout_item(node) or _has_title(node)
+
+
+def _has_title(node: Any) -> bool:
+    """Tell whether an item of a list consists of a title in bold and several blocks below it."""
+    if node is None or node.tag != "li":
+        return False
+    blocks = [each for each in islice(node.iter(), _FEWEST_BLOCKS) if each.tag in _ENDS_LINE]
+    return len(blocks) == _FEWEST_BLOCKS and blocks[0].tag == "p" and _is_bold(blocks[0])
 
 
 def _is_layout_item(node: Any) -> bool:
@@ -537,6 +573,13 @@ def _is_layout_item(node: Any) -> bool:
 
 def _is_box(node: Any) -> bool:
     return node.tag in _BLOCKS and not _BOXES.isdisjoint(map(str.casefold, _classes(node)))
+
+
+def _is_bold(node: Any) -> bool:
+    """Tell whether all text of a paragraph is bold."""
+    children = node.iter(include_text=True)
+    parts = [*islice((each for each in children if each.tag != "-text" or each.text_content.strip()), 2)]
+    return len(parts) == 1 and parts[0].tag in {"b", "strong"}
 
 
 def _note(node: Any) -> str:
@@ -567,6 +610,28 @@ def _is_between_pages(node: Any) -> bool:
     """Tell whether a paragraph says nothing but where its links lead."""
     linked = sum(len(each.text().split()) for each in node.css("a"))
     return len(node.text().split()) - linked <= _MOST_LABELS
+
+
+def _links_of(node: Any) -> list[str]:
+    """Return where the links of a list lead that consists of nothing else, empty for any other node."""
+    links: list[str] = []
+    nodes = node.traverse(include_text=True) if node.tag in {"ol", "ul"} else ()
+    for number, each in enumerate(nodes):
+        if number == _MOST_NODES:
+            return []
+        if each.tag == "a":
+            links.append(each.attributes.get("href") or "")
+        elif each.tag == "-text" and each.text_content.strip() and not _is_linked(each):
+            return []
+    return links
+
+
+def _is_linked(text: Any) -> bool:
+    for _ in range(_MOST_MARKS):
+        text = text.parent
+        if text is None or text.tag == "a":
+            break
+    return text is not None and text.tag == "a"
 
 
 def _table_above(node: Any) -> int:

@@ -53,7 +53,7 @@ _DEFAULTS = DocumentFields()
 _NAMES = tuple(each.name for each in fields(DocumentFields) if each.name != "metadata")
 
 
-READER_REVISIONS = {DocumentFormat.PDF: 4, DocumentFormat.DOCX: 2, DocumentFormat.HTML: 3, DocumentFormat.RST: 1}
+READER_REVISIONS = {DocumentFormat.PDF: 4, DocumentFormat.DOCX: 2, DocumentFormat.HTML: 4, DocumentFormat.RST: 1}
 """How often what a reader makes of the same bytes has changed; a format that is not here has its first reader."""
 
 
@@ -276,6 +276,10 @@ class TextBuilder:
 
     def text(self) -> str:
         return "".join(self._parts)
+
+    def last(self) -> str:
+        """Return the block that was added last, empty if there is none."""
+        return self._parts[-1] if self._parts else ""
 
     def source(self, document_format: DocumentFormat, said: SourceProperties, encoding: str = "") -> SourceText:
         """Return what has been built as the text of a source that states these properties."""

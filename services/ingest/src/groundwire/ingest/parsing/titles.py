@@ -4,6 +4,8 @@ import re
 from collections import Counter
 from collections.abc import Collection
 
+from groundwire.kernel.sentences import MAX_HEADING_CHARS
+
 MAX_TITLE_CHARS = 120
 _MAX_WORDS = 14
 # "Note", "Usage" and headers of pages stand all over a document; titles of sections are rarely the same.
@@ -11,6 +13,8 @@ _MOST_ALIKE = 3
 _FEWEST, _LARGEST_SHARE = 3, 0.3
 
 _TITLE = re.compile(r"(?![(\[{*&])(?=.*?[^\W\d_]{2})[^a-z].*[^.,;:!\u3002]")
+# "(12) May I keep owls?", "Why do they call?", "2. Feeding".
+_ASKS = re.compile(r"[^\n]*\?|\(?\d{1,3}[.)] [^\n]*[^\n:]")
 _LEADERS = re.compile(r"(?:\. ?){4}|\. ?\. ?\d{1,4}$")
 _PAGE_NUMBER = re.compile(r"^\d{1,5}\s|\s\d{1,5}$")
 
@@ -23,6 +27,11 @@ def is_like_title(text: str) -> bool:
         and _TITLE.fullmatch(text) is not None
         and _LEADERS.search(text) is None
     )
+
+
+def asks_or_counts(text: str) -> bool:
+    """Tell whether a line of text that is set in bold is surely the title of what follows: a question, or numbered."""
+    return len(text) <= MAX_HEADING_CHARS and _ASKS.fullmatch(text) is not None
 
 
 def titles_of_sections(titles: Collection[str]) -> frozenset[str]:
