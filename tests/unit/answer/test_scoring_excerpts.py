@@ -217,6 +217,23 @@ def test_a_heading_that_denies_says_nothing_of_what_is_so() -> None:
     assert scored.below_heading(read_question("Why not an owl?"), 1.0).headed == 1.0
 
 
+def test_the_name_of_an_option_does_not_say_how_something_is_done() -> None:
+    content = "# -m <owl> <mouse>\n\nThis option moves an owl closer to a mouse."
+    for question, headed in (("How do I feed mice to owls?", 0.0), ("Which option moves an owl?", 1.0)):
+        (scored,) = make_scored(question, content)
+        assert scored.below_heading(read_question(question), 1.0).headed == headed
+
+
+def test_a_title_with_the_words_of_the_question_in_another_order_yields_to_one_in_order() -> None:
+    question = "How do I turn owls into a movie?"
+    in_order = "## 3.2 How do I turn owls into movies?\n\nUse the first of the two tools."
+    reversed_title = "## 3.3 How do I turn movies into owls?\n\nUse the first of the two tools."
+    one, other = (each.score for each in make_scored(question, in_order, reversed_title))
+    assert one > other
+    (alone,) = make_scored(question, reversed_title)
+    assert alone.score > other
+
+
 def test_where_to_read_more_answers_nothing() -> None:
     told = "The format of owls is described in Owls. The owls are told apart by their ears."
     assert _best("What is the format of owls?", told).startswith("The owls")

@@ -17,6 +17,10 @@ def text_of(html: str) -> str:
     return read_html(html.encode(), "content").text
 
 
+def titles_of(html: str) -> list[tuple[int, str]]:
+    return [(heading.level, heading.text) for heading in read_html(html.encode(), "content").outline.headings]
+
+
 def test_headings_and_paragraphs_are_blocks_and_inline_tags_are_nothing() -> None:
     found = read_html(
         b"<h1>Of <em>Tides</em></h1><p>The moon\n  <b>pulls</b>.</p><h3>Deep</h3>Loose text<p>End", "content"
@@ -185,7 +189,33 @@ def test_what_explains_a_term_in_several_blocks_is_an_item_that_shows_where_it_e
 
 @pytest.mark.parametrize("inside", ["<h3>x</h3>", "<pre>x</pre>", "<table><tr><td>x<td>y</table>"])
 def test_a_term_stands_above_what_is_no_paragraph(inside: str) -> None:
-    assert text_of(f"<dl><dt>Den<dd>{inside}</dl>").startswith("Den\n\n")
+    introduces = ":" if inside.startswith("<pre>") else ""
+    assert text_of(f"<dl><dt>Den<dd>{inside}</dl>").startswith(f"Den{introduces}\n\n")
+
+
+def test_code_that_explains_a_term_is_no_item_and_text_behind_it_is() -> None:
+    html = "<dl><dt>Dig a den:</dt><dd><pre>dig</pre><ol><li>Foxes do.</li></ol></dd></dl>"
+    assert text_of(html) == "Dig a den:\n\n```\ndig\n```\n\n  1. Foxes do."
+
+
+def test_terms_below_the_text_of_an_item_are_items_of_it() -> None:
+    inner = "<dl><dt>--soft<dd>Digs.</dd><dt>--hard<dd>Fills.</dd></dl>"
+    text = "- dig [MODE]: One of:\n  - --soft: Digs.\n  - --hard: Fills."
+    assert text_of(f"<dl><dt>dig [MODE]<dd><p>One of:</p>{inner}</dd></dl>") == text
+    assert text_of(f"<ul><li>One of: {inner}</ul>") == "- One of:\n  - --soft: Digs.\n  - --hard: Fills."
+
+
+def test_questions_and_options_in_a_list_of_definitions_are_sections() -> None:
+    html = (
+        "<h2>Foxes</h2><dl><dt>May I?<dt>How?<dd>No.<dt>-d<dt>--dig=&lt;n> (deep)<dd><p>Digs.<p>Foxes do.</dd>"
+        "<dt>- none<dd>Sleeps.</dd></dl>"
+    )
+    assert text_of(html) == (
+        "## Foxes\n\n### May I?, How?\n\nNo.\n\n### `-d, --dig=<n> (deep)`\n\nDigs.\n\nFoxes do.\n\n- none: Sleeps."
+    )
+    named = [(2, "Foxes"), (3, "May I?, How?"), (2, "Foxes"), (3, "-d, --dig=<n> (deep)"), (2, "Foxes")]
+    assert [each for each in titles_of(html) if each != (2, "Foxes")] == [named[1], named[3]]
+    assert text_of(f"<ul><li>{html[14:]}</ul>").startswith("- May I?, How?: No.\n")
 
 
 _SHELTER = (
@@ -333,7 +363,7 @@ def test_a_signature_without_text_or_in_a_list_begins_no_section() -> None:
     assert text_of(glossary) == "Den: Where foxes sleep."
 
 
-@pytest.mark.parametrize("shown", ["\u00b6", "#", "\U0001f517", "\uf0c1", "\uf0c1\uf0c2"])
+@pytest.mark.parametrize("shown", ["TOC", "\u00b6", "#", "\U0001f517", "\uf0c1", "\uf0c1\uf0c2"])
 def test_links_of_headings_to_themselves_are_no_text(shown: str) -> None:
     html = f'<h2>Areas<a class="headerlink" href="#a">{shown}</a></h2><p>One \uf0c1 <a href="b">#1</a></p>'
     assert text_of(html) == "## Areas\n\nOne \uf0c1 #1"
@@ -506,10 +536,6 @@ def test_a_table_of_one_long_row_takes_linear_time() -> None:
 
 def test_cells_of_many_rows_and_columns_make_no_more_than_a_hundred_columns_of_them() -> None:
     assert len(text_of(f"<table>{'<tr><td rowspan=99 colspan=99>x' * 500}</table>")) < 500 * 1000
-
-
-def titles_of(html: str) -> list[tuple[int, str]]:
-    return [(heading.level, heading.text) for heading in read_html(html.encode(), "content").outline.headings]
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,8 @@ from groundwire.kernel.words import content_stems, stem
         ("6th", "6"),
         ("21st", "21"),
         ("indexable", "indexing"),
+        ("movie", "movies"),
+        ("copied", "copies"),
     ],
 )
 def test_forms_have_the_stem_of_their_base(form: str, base: str) -> None:

@@ -193,7 +193,7 @@ _ENDINGS = (
     ("ational", "ate", 2), ("ization", "ize", 2), ("ership", "er", 3),
     ("able", "", 5), ("iness", "y", 3), ("ingly", "", 3), ("edly", "", 3),
     ("ations", "at", 3), ("ation", "at", 3),
-    ("ies", "y", 2), ("ied", "y", 2),
+    ("ies", "y", 2), ("ied", "y", 2), ("ie", "y", 2),
     ("sses", "ss", 1), ("ches", "ch", 2), ("shes", "sh", 2), ("xes", "x", 2),
     ("ings", "", 3), ("ing", "", 3), ("ed", "", 3), ("ers", "er", 3), ("ily", "y", 3), ("ly", "", 4),
     ("es", "", 3), ("ss", "ss", 0), ("us", "us", 0), ("is", "is", 0), ("s", "", 3), ("e", "", 3),

@@ -36,8 +36,8 @@ _LONGEST_MARK = 8
 _HEADING_NUMBER = re.compile(
     r"(?:(?i:chapter|appendix|part|section)\s++[A-Z\d]++|[A-Z]?\d++|[A-Z](?=\.\d))(?:\.\d++)*+[.:]?\s++"
 )
-# "6.2.2. Installing", but not "3.10 New features" of a version.
-_SECTION_NUMBER = re.compile(r"\d++(?:\.\d++)*+\.\s++(?=[^\W\d])")
+# "6.2.2. Installing" and "(12) May I?", but not "3.10 New features" of a version.
+_SECTION_NUMBER = re.compile(r"\d++(?:\.\d++)*+\.\s++(?=[^\W\d])|(?:\d++(?:\.\d++)++|\(\d++\))\s++(?=[^\n]*\?\Z)")
 # Of headings only these are quoted: a version with its date.
 _RELEASE = re.compile(r"(?<![\w.])v?\d++(?:\.\d++)++\w{0,8}\b[^\n]{0,40}?\b(?:19|20)\d\d\b")
 _LINK = re.compile(r"\[[^\[\]]*+\]\([^()]*+\)")

@@ -93,7 +93,9 @@ class Scored:
             headed = 1.0  # the entry of a glossary
         # "Why not a compiler?" says nothing of why there is one.
         is_denied = is_negated(self.excerpt.heading) and not question.is_negated
-        if is_denied or (exact_words(question.text) and _is_of_other_code(question, self.excerpt)):
+        # Nor does "-MG <queue> <message>" say what the option is for.
+        is_option = question.kind is QuestionKind.PROCEDURE and self.excerpt.heading.startswith("-")
+        if is_denied or is_option or (exact_words(question.text) and _is_of_other_code(question, self.excerpt)):
             headed = 0.0
         leads = question.kind is not QuestionKind.DEFINITION and _heads_answers(question, self.excerpt.heading)
         opens = self.excerpt.opens and leads
@@ -262,7 +264,8 @@ def _titles(excerpt: Excerpt) -> set[str]:
 def _asked_titles(question: Question, excerpts: Sequence[Excerpt]) -> set[str]:
     """Return the titles of sections that the question names, the longest: "Senior Manager of Sales".
 
-    One that has all of the words of the question, and no others, is named in any order.
+    One that has all of the words of the question, and no others, is named in any order, unless another has them in
+    that of the question.
     """
     asked = f" {' '.join(words(question.text))} "
     titles = {title: f" {' '.join(words(title))} " for title in set().union(*map(_titles, excerpts))}
@@ -271,6 +274,8 @@ def _asked_titles(question: Question, excerpts: Sequence[Excerpt]) -> set[str]:
         for title, said in titles.items()
         if len(stems := set(content_stems(title))) > 1 and (said in asked or stems == set(question.stems))
     }
+    in_order = {title: said for title, said in named.items() if content_stems(title) == list(question.stems)}
+    named = in_order or named
     return {
         title for title, said in named.items() if not any(said != other and said in other for other in named.values())
     }

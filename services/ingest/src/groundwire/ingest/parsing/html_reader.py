@@ -81,10 +81,12 @@ _BOXES = frozenset(_BOX_NAMES.split())
 # Of references, what is described: `class datetime.timedelta(days=0)`, `time.time() → float`, `-o FILE, --output FILE`.
 # What C has in front of a name is its type, and shown with what it takes: `PyObject *PyList_New(Py_ssize_t len)`.
 _SIGNATURE = re.compile(
-    r"(?P<kind>(?:[a-z]+ )*+)(?P<type>(?:[^(]*[ *&])?)(?P<name>[@$]?[A-Za-z_][\w.$:]*+)(?P<rest>(?:<[^()]*>)? ?\(.*)"
-    r"|(?P<option>-.+)|(?P<words>(?:[a-z]+ )*)(?P<value>[A-Za-z_][\w.$]*)(?P<told>(?:[ \[:=].*)?)",
+    r"(?P<option>-.+)"
+    r"|(?P<kind>(?:[a-z]+ )*+)(?P<type>(?:[^(]*[ *&])?)(?P<name>[@$]?[A-Za-z_][\w.$:]*+)(?P<rest>(?:<[^()]*>)? ?\(.*)"
+    r"|(?P<words>(?:[a-z]+ )*)(?P<value>[A-Za-z_][\w.$]*)(?P<told>(?:[ \[:=].*)?)",
     re.DOTALL,
 )
+_OPTION = re.compile(r"--?[A-Za-z]")
 _DESCRIBES_CODE = frozenset({"function", "method", "class", "attribute", "data", "exception", "option"})
 """Classes of lists of what a module or a program has, as Sphinx wrote them before its signatures had their own."""
 # What rustdoc has beside signatures and code: hints that show at the pointer, versions, links to the source, buttons.
@@ -98,7 +100,7 @@ _NOTE_NUMBER = re.compile(r"\d{1,3}")
 _TO_NEIGHBOUR = 'p > a[rel="next"], p > a[rel="prev"], p > a[rel="previous"], p > a[rel="up"]'
 _MOST_LABELS = 6
 # What links of headings to themselves show; fonts of icons have theirs where Unicode has no characters.
-_ANCHOR = re.compile("[\u00b6#\U0001f517]|[\ue000-\uf8ff]+")
+_ANCHOR = re.compile("[\u00b6#\U0001f517]|[\ue000-\uf8ff]+|TOC")
 # Stands for `<br>` until the white space around it is gone; no text has it, because the parser leaves it out.
 _BREAK = "\x00"
 _INDENT = "  "
@@ -367,8 +369,10 @@ class HtmlText:
             else:
                 self._end_verbatim()
         elif tag == "dt":
-            terms = self._signatures if _is_signature(node) and not self._lists else self._terms
-            terms += filter(None, [self._take_line()])
+            line = self._take_line()
+            is_entry = _is_signature(node) or line.endswith("?") or _OPTION.match(line) is not None
+            terms = self._signatures if is_entry and not self._lists else self._terms
+            terms += filter(None, [line])
         elif tag == "p" and not (self._lists or self._terms or self._pre) and _is_bold(node):
             line = self._take_line()
             if asks_or_counts(line) or _has_title(node.parent):
@@ -430,7 +434,9 @@ class HtmlText:
             self._add_entry(self._level, self._signatures)
             self._signatures.clear()
         blocks = [child.tag for child in node.iter() if child.tag in _ENDS_LINE]
-        is_item = bool(self._terms) and len(blocks) > 1 and _HEADINGS.keys().isdisjoint(blocks)
+        # Below the text of an item, a description of one block would go on with that.
+        has_end = len(blocks) > 1 or (bool(self._lists) and not self._marker)
+        is_item = bool(self._terms) and has_end and _HEADINGS.keys().isdisjoint(blocks)
         self._described.append((is_item, level_around))
         if is_item:
             self._lists.append(None)
@@ -441,7 +447,7 @@ class HtmlText:
 
         A long signature would fill the headings that each chunk is embedded with.
         """
-        matches = [_SIGNATURE.fullmatch(each) for each in signatures]
+        matches = [None if each.endswith("?") else _SIGNATURE.fullmatch(each) for each in signatures]
         if not all(matches):
             self.builder.heading(level, ", ".join(signatures))
             return
@@ -461,8 +467,13 @@ class HtmlText:
     def _end_verbatim(self) -> None:
         text = "".join(self._inline).strip("\n")
         self._inline.clear()
+        marker = self._take_marker()
+        if self._terms:
+            # "Undo a commit:", and below it how that is done.
+            self._terms[-1] = f"{self._terms[-1].rstrip(':')}:"
+            marker = ""
         self._end_terms()
-        self.builder.verbatim(text, marker=self._take_marker())
+        self.builder.verbatim(text, marker=marker)
 
     def _flush(self, *, ends_verbatim: bool = False) -> None:
         """End the paragraph, item or line that was being collected."""
