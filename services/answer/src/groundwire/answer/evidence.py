@@ -133,7 +133,7 @@ class Closest:
 
 @dataclass(frozen=True, slots=True)
 class StoredSpan:
-    """What is stored at the place that a source names: the live chunk, and the canonical text at the span.
+    """What is stored at the place that a source names: the chunk, and the canonical text of its generation at the span.
 
     `page_numbers` are the pages of the span, which may be fewer than those of the chunk.
     """

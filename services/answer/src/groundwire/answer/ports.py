@@ -158,7 +158,10 @@ class Library(Protocol):
     """
 
     async def stored(self, collection: str, sources: Sequence[Source]) -> list[StoredSpan | None]:
-        """Return what is stored at the place each source names, None where there is no such live chunk; one batch."""
+        """Return what is stored at the place each source names, None where there is no such chunk; one batch.
+
+        A chunk is live, or that of an earlier generation, whose text alone is still stored.
+        """
 
     async def document(self, wanted: DocumentGeneration) -> StoredDocument | None:
         """Return a document with its texts, None when the tenant has no such live document in the collection."""

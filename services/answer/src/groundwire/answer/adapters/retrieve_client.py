@@ -214,6 +214,11 @@ class RetrieveLibrary:
         references = [chunk_pb2.ChunkReference(chunk_number=number) for number in numbers]
         located, outcomes = await asyncio.gather(self._chunks(references), self._spans(collection, inside.values()))
         chunks = dict(zip(numbers, located, strict=True))
+        # Only live chunks are located. What was read of the past, or before another generation replaced it, is compared
+        # with the text of its generation, which is stored for as long as the document.
+        live = await self.live_generations(
+            {each.passage.document_id for each in inside.values() if not chunks[each.passage.chunk_number].chunk_id}
+        )
         found: list[StoredSpan | None] = [None] * len(sources)
         for (place, source), outcome in zip(inside.items(), outcomes, strict=True):
             if outcome.HasField("error"):
@@ -222,18 +227,26 @@ class RetrieveLibrary:
                 if isinstance(error, (DocumentNotFoundError, InvalidRequestError)):
                     continue
                 raise error
-            chunk = chunks[source.passage.chunk_number]
+            passage, text = source.passage, outcome.found
+            chunk = chunks[passage.chunk_number]
+            if text.generation < live.get(text.document_id, 0):
+                chunk_id, document_id, generation = passage.chunk_id, text.document_id, text.generation
+                chunk_span = passage.span
             # The number alone may be that of a chunk of another collection.
-            if chunk.collection == collection:
-                found[place] = StoredSpan(
-                    chunk_id=chunk.chunk_id,
-                    document_id=chunk.document_id,
-                    generation=chunk.generation,
-                    chunk_span=parse_span(chunk.span),
-                    span=parse_span(outcome.found.span),
-                    text=outcome.found.text,
-                    page_numbers=tuple(outcome.found.page_numbers),
-                )
+            elif chunk.collection == collection:
+                chunk_id, document_id, generation = chunk.chunk_id, chunk.document_id, chunk.generation
+                chunk_span = parse_span(chunk.span)
+            else:
+                continue
+            found[place] = StoredSpan(
+                chunk_id=chunk_id,
+                document_id=document_id,
+                generation=generation,
+                chunk_span=chunk_span,
+                span=parse_span(text.span),
+                text=text.text,
+                page_numbers=tuple(text.page_numbers),
+            )
         return found
 
     async def document(self, wanted: DocumentGeneration) -> StoredDocument | None:
