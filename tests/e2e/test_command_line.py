@@ -564,6 +564,43 @@ def test_what_was_read_can_be_read_again(address: str) -> None:
     assert " returned " in shown
 
 
+def test_answers_and_checks_of_texts_read_the_past(address: str, tmp_path: Path) -> None:
+    text = tmp_path / "ferry.md"
+    collection = ("-c", "ferries")
+    created = groundwire("collections", "create", "ferries", "--set", "generation_retention=1h", address=address)
+    assert created.returncode == 0, created.stderr
+    question, said = "When does the ferry leave?", "The ferry leaves at nine."
+    text.write_text(said, encoding="utf-8")
+    groundwire("ingest", str(text), *collection, address=address)
+    first = json.loads(groundwire("ask", question, *collection, "--explain", "--json", address=address).stdout)
+    assert set(first) == ANSWER_KEYS | {"explain", "snapshot"}
+    assert first["explain"]["stages"][0]["name"] == "embed"
+    text.write_text("The ferry leaves at ten.", encoding="utf-8")
+    groundwire("ingest", str(text), *collection, address=address)
+    past = ("--snapshot", str(first["snapshot"]))
+    again = json.loads(groundwire("ask", question, *collection, *past, "--json", address=address).stdout)
+    assert set(again) == ANSWER_KEYS | {"snapshot"}
+    assert (again["answer"], again["citations"]) == (first["answer"], first["citations"])
+    assert "at ten" in groundwire("ask", question, *collection, address=address).stdout
+    shown = groundwire("ask", question, *collection, *past, "--explain", address=address).stdout
+    assert said in shown
+    assert f"--snapshot {first['snapshot']} reads the same again" in shown
+    ground = ("ground", "-", *collection)
+    assert groundwire(*ground, address=address, stdin=said).returncode == 1
+    assert groundwire(*ground, *past, address=address, stdin=said).returncode == 0
+
+
+def test_all_questions_of_a_chat_are_answered_under_its_options(address: str) -> None:
+    chat = ("chat", "-c", "notes", "--json")
+    where = ("--filter", '{"source": {"$ne": "tides.md"}}')
+    done = groundwire(*chat, *where, address=address, stdin=f"{QUESTION}\n{QUESTION}\n")
+    assert done.returncode == 0, done.stderr
+    sources = [each["source"] for line in done.stdout.splitlines() for each in json.loads(line)["citations"]]
+    assert "tides.md" not in sources
+    strict = groundwire(*chat, "--strictness", "1.0", address=address, stdin=QUESTION)
+    assert json.loads(strict.stdout)["refusal_reason"] == "weak-support"
+
+
 def test_an_unknown_collection_is_named(address: str) -> None:
     done = groundwire("ask", "Anything?", "-c", "nothing", address=address)
     assert done.returncode == 1

@@ -5,6 +5,7 @@ import dataclasses
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
 
@@ -36,6 +37,7 @@ from groundwire.kernel.errors import (
     PreconditionError,
     SessionNotFoundError,
 )
+from groundwire.rpc.value_messages import to_duration
 from tests.e2e.server import ServerProcess
 
 TIDES = "# Tides\n\nThe moon causes the tides of the sea. A spring tide is the highest tide.\n"
@@ -102,6 +104,57 @@ def test_the_texts_of_hits_and_citations_are_read_in_one_call(notes: Collection)
     stays = [None if hit.source == "going.md" else hit.text for hit in hits]
     assert notes.read(places) == [*stays, *(citation.quote for citation in answer.citations)] * 300
     assert notes.read([]) == []
+
+
+def test_what_was_read_is_read_again_whatever_was_written_since(client: GroundwireClient) -> None:
+    kept = client.collection("kept")
+    kept.create()
+    settings = collection_pb2.CollectionSettings(generation_retention=to_duration(3600))
+    client.update_collection(
+        collection=collection_pb2.Collection(name="kept", settings=settings),
+        update_mask=FieldMask(paths=["settings.generation_retention"]),
+    )
+    kept.ingest_text("The ferry leaves at nine.", source="ferry.md")
+    before = kept.ask("When does the ferry leave?")
+    found = kept.search("ferry")
+    assert before.snapshot == found.snapshot
+    kept.ingest_text("The ferry leaves at ten.", source="ferry.md")
+    assert [hit.text for hit in kept.search("ferry", snapshot=found.snapshot)] == [hit.text for hit in found]
+    again = kept.ask("When does the ferry leave?", snapshot=before.snapshot)
+    assert (again.text, again.citations) == (before.text, before.citations)
+    (streamed,) = [
+        each
+        for each in kept.ask_stream("When does the ferry leave?", snapshot=before.snapshot)
+        if isinstance(each, Answer)
+    ]
+    assert streamed.text == before.text
+    assert "ten" in kept.ask("When does the ferry leave?").text
+    with pytest.raises(InvalidRequestError, match="snapshot: is ahead of the catalog"):
+        kept.search("ferry", snapshot=2**62)
+
+
+def test_records_of_an_entity_are_searched_and_cited(client: GroundwireClient) -> None:
+    club = client.collection("club")
+    club.create(profile="memory")
+    club.remember("Alice plays the cello.", entity="alice")
+    club.remember("The club meets on Mondays.")
+    assert [hit.text for hit in club.search("cello", k=5)] == ["The club meets on Mondays."]
+    assert [hit.text for hit in club.search("cello", k=5, entity="alice")] == ["Alice plays the cello."]
+    assert len(club.search("cello", k=5, entity="alice", include_global=True)) == 2
+    question = "What does Alice play?"
+    of_all = club.ask(question, strictness=0.0)
+    of_alice = club.ask(question, entity="alice", strictness=0.0)
+    assert [each.quote for each in of_all.citations] == ["The club meets on Mondays."]
+    assert [each.quote for each in of_alice.citations] == ["Alice plays the cello."]
+    events = club.converse([question, question], entity="alice", strictness=0.0)
+    assert [each.text for each in events if isinstance(each, Answer)] == [of_alice.text] * 2
+
+
+def test_an_answer_is_stored_for_as_long_as_asked(client: GroundwireClient, notes: Collection) -> None:
+    answer = notes.ask("What causes the tides of the sea?", keep_for=timedelta(days=30))
+    kept = client.get_answer(session_id=answer.session_id, answer_id=answer.message_id).answer
+    assert kept.answer.content == answer.text
+    assert notes.ask("What causes the tides of the sea?").session_id == ""
 
 
 def test_a_session_is_continued(client: GroundwireClient, notes: Collection) -> None:

@@ -143,6 +143,8 @@ async def test_what_is_no_text_is_named() -> None:
         (lambda docs: docs.search("tides", k=2.5), "k must be a whole number, not 2.5"),
         (lambda docs: docs.search("tides", min_relevance="high"), "min_relevance must be a number, not 'high'"),
         (lambda docs: docs.ask("Why?", session=5), "session must be a Session or its id, not 5"),
+        (lambda docs: docs.ask("Why?", keep_for=30), "keep_for must be a timedelta, not 30"),
+        (lambda docs: list(docs.ask_stream("Why?", keep_for="30d")), "keep_for must be a timedelta, not '30d'"),
         (lambda docs: list(docs.converse(["Why?"], session=5)), "session must be a Session or its id, not 5"),
         (lambda docs: docs.delete(force="yes"), "force must be true or false, not 'yes'"),
         (lambda docs: docs.read(5), "places must be a list of Hit or Citation, not 5"),
@@ -174,6 +176,10 @@ def test_a_field_of_a_request_that_cannot_hold_its_value_is_named() -> None:
 @pytest.mark.parametrize(
     ("call", "told"),
     [
+        (
+            lambda docs: docs.search("tides", snapshot=2**63),
+            "snapshot: must be a whole number of at most 64 bits, not ",
+        ),
         (lambda docs: docs.search("tides", k=2**40), "k: must be a whole number of at most 32 bits, not 1099511627776"),
         (lambda docs: docs.ask("Why?", k=np.int64(-(2**31) - 1)), "k: must be a whole number of at most 32 bits, not "),
         (lambda docs: next(docs.ask_stream("Why?", k=2**31)), "k: must be a whole number of at most 32 bits, not "),
@@ -343,6 +349,15 @@ def test_a_result_shows_its_values_and_not_its_message() -> None:
     assert answer == Answer.of(answer_pb2.Answer.FromString(message.SerializeToString()))
     assert enum_name(answer_pb2.RefusalReason.DESCRIPTOR, 0) == ""
     assert enum_name(answer_pb2.RefusalReason.DESCRIPTOR, 99) == "99"
+
+
+@pytest.mark.parametrize("text", ["The moon", "Ebbe und Flöße", "🌊🌙 e\u0301 tide 🏴\u200d☠️ 海\r\n"])
+def test_a_span_is_given_in_the_units_of_other_languages(text: str) -> None:
+    units = text.encode("utf-16-le")
+    for start in range(len(text)):
+        for end in range(start + 1, len(text) + 1):
+            first, last = Span(start, end, 0, 0).in_utf_16(text)
+            assert units[2 * first : 2 * last].decode("utf-16-le") == text[start:end]
 
 
 def test_a_citation_can_be_made_from_plain_data() -> None:

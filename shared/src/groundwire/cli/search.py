@@ -69,6 +69,7 @@ def retrieval_options(command: Callable[..., None]) -> Callable[..., None]:
         min_relevance: float | None,
         entity: str | None,
         include_global: bool,
+        snapshot: int | None,
         **others: Any,
     ) -> None:
         options = retrieval_options_pb2.RetrievalOptions(
@@ -78,11 +79,13 @@ def retrieval_options(command: Callable[..., None]) -> Callable[..., None]:
             filter=filter_message(filter_json),
             entity=entity or "",
             include_global=include_global,
+            snapshot=snapshot,
         )
         command(options=options, **others)
 
     decorated: Callable[..., None] = with_message
     for option in (
+        click.option("--snapshot", type=INT64, help="Read as of this position of the catalog."),
         click.option("--include-global", is_flag=True, help="With --entity, search global records too."),
         click.option(
             "--entity",
@@ -129,7 +132,6 @@ def retrieval_options(command: Callable[..., None]) -> Callable[..., None]:
 )
 @click.option("--exact", is_flag=True, help="Compare with every vector instead of using an index.")
 @click.option("--diversity", type=float, help="How strongly to penalise results that resemble each other, 0 to 1.")
-@click.option("--snapshot", type=INT64, help="Search as of this position of the catalog.")
 @click.option("--explain", is_flag=True, help="Explain how the results were ranked.")
 @server_options
 def search(
@@ -143,7 +145,6 @@ def search(
     radius: int | None,
     exact: bool,
     diversity: float | None,
-    snapshot: int | None,
     explain: bool,
 ) -> None:
     """Show the chunks that match a text best, with scores and locations."""
@@ -157,7 +158,6 @@ def search(
             include_report=True,
             exact=exact,
             diversity=diversity,
-            snapshot=snapshot,
             explain=explain,
         )
     )
@@ -195,8 +195,7 @@ def search(
             print_text(passage.content)
             print_line()
     if explain:
-        show_explanation(response.explain_plan)
-        print_line(f"read at position {response.snapshot}; --snapshot {response.snapshot} reads the same again")
+        show_explanation(response.explain_plan, response.snapshot)
 
 
 def _retrieved(
@@ -248,6 +247,20 @@ def _show_hits(response: pb.RetrieveResponse) -> None:
         print_line()
 
 
+def answering_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of what may be said in an answer."""
+    grounding = click.option(
+        "--grounding",
+        type=click.Choice(["strict", "annotate"]),
+        default="strict",
+        help="What to do with a chat model's sentences that no source supports: strict drops, annotate marks them.",
+    )
+    strictness = click.option(
+        "--strictness", type=float, help="How confident an answer must be, 0 to 1; the server's default if not given."
+    )
+    return grounding(strictness(command))
+
+
 @click.command()
 @click.argument("text", help="The question.")
 @collection_option
@@ -261,15 +274,8 @@ def _show_hits(response: pb.RetrieveResponse) -> None:
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write the answer and its sources to this file as an HTML page.",
 )
-@click.option(
-    "--grounding",
-    type=click.Choice(["strict", "annotate"]),
-    default="strict",
-    help="What to do with a chat model's sentences that no source supports: strict drops them, annotate marks them.",
-)
-@click.option(
-    "--strictness", type=float, help="How confident an answer must be, 0 to 1; the server's default if not given."
-)
+@click.option("--explain", is_flag=True, help="Explain how the chunks were ranked that it was answered from.")
+@answering_options
 @retrieval_options
 @server_options
 def ask(
@@ -280,6 +286,7 @@ def ask(
     stream: bool,
     show: bool,
     page: Path | None,
+    explain: bool,
     grounding: str,
     options: retrieval_options_pb2.RetrievalOptions,
     strictness: float | None,
@@ -287,6 +294,7 @@ def ask(
     """Answer a question from a collection, with a verified citation for every sentence."""
     if show and is_json():
         raise click.UsageError("--show is for people and --json for programs; give one of them")
+    options.explain = explain
     # The id is made here, so that a retry of the call is the same question and the output can name it.
     request = answer_service_pb.AskRequest(
         question=text,
@@ -307,7 +315,12 @@ def ask(
     if page is not None:
         write_page(page, text, answer, quotations)
         print_line(f"wrote {page}", err=True)
-    if printed_as_json(answer_json(answer, request.message_id)):
+    shown = answer_json(answer, request.message_id)
+    if explain:
+        shown["explain"] = message_json(answer.explain_plan)
+    if explain or options.HasField("snapshot"):
+        shown["snapshot"] = answer.snapshot
+    if printed_as_json(shown):
         return
     if not stream:
         print_text(answer.content)
@@ -321,6 +334,8 @@ def ask(
     if answer.session_id:
         print_line()
         print_line((f"session {answer.session_id}", "dim"))
+    if explain:
+        show_explanation(answer.explain_plan, answer.snapshot)
 
 
 def show_generation(answer: answer_pb2.Answer) -> None:
@@ -394,8 +409,8 @@ _SHOWN = 15
 _DASH = "–"
 
 
-def show_explanation(plan: explain_plan_pb2.ExplainPlan) -> None:
-    """Print stages, arithmetic and candidates."""
+def show_explanation(plan: explain_plan_pb2.ExplainPlan, snapshot: int) -> None:
+    """Print stages, arithmetic, candidates and the position that was read."""
     print_line()
     stages = []
     for stage in plan.stages:
@@ -437,6 +452,7 @@ def show_explanation(plan: explain_plan_pb2.ExplainPlan) -> None:
     if hidden > 0:
         print_line((f"… and {counted(hidden, 'candidate')} more; --json shows up to 100", "dim"))
     print_line()
+    print_line(f"read at position {snapshot}; --snapshot {snapshot} reads the same again")
 
 
 def _nodes(node: explain_plan_pb2.ScoreNode) -> Iterator[explain_plan_pb2.ScoreNode]:

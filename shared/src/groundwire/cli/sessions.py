@@ -5,8 +5,9 @@ import uuid
 
 import click
 
+from groundwire.api.answer.v1 import answer_pb2, session_pb2
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
-from groundwire.api.answer.v1 import session_pb2
+from groundwire.api.common.v1 import retrieval_options_pb2
 from groundwire.cli.connection import connect
 from groundwire.cli.messages import answer_json, message_json, shown_name
 from groundwire.cli.options import collection_option, is_json, server_options, text_option
@@ -20,9 +21,10 @@ from groundwire.cli.output import (
     print_text,
     printed_as_json,
 )
-from groundwire.cli.search import show_generation, show_places, streamed
+from groundwire.cli.search import answering_options, retrieval_options, show_generation, show_places, streamed
 from groundwire.client.contract import Contract
 from groundwire.client.transport import all_items
+from groundwire.client.values import enum_value
 from groundwire.kernel.errors import InvalidRequestError
 
 app = click.Group("sessions", help="List, show, end and delete sessions.")
@@ -139,8 +141,19 @@ _NEW = "new"
     help="Record the new session in this conversation, conv-…; `new` begins one and prints its id.",
 )
 @text_option("--scope", help="With --conversation: global or entity:NAME; the scope of --user if not given.")
+@answering_options
+@retrieval_options
 @server_options
-def chat(collection: str, session_id: str, user: str, conversation: str, scope: str) -> None:
+def chat(
+    collection: str,
+    session_id: str,
+    user: str,
+    conversation: str,
+    scope: str,
+    grounding: str,
+    strictness: float | None,
+    options: retrieval_options_pb2.RetrievalOptions,
+) -> None:
     """Ask questions one after another in a session.
 
     Each line is a question, understood from those before; the session ends with the input, Ctrl-D on a terminal. A
@@ -172,7 +185,13 @@ def chat(collection: str, session_id: str, user: str, conversation: str, scope: 
             if not question:
                 continue
             request = pb.AskRequest(
-                question=question, collection=collection, session_id=session_id, message_id=str(uuid.uuid4())
+                question=question,
+                collection=collection,
+                session_id=session_id,
+                message_id=str(uuid.uuid4()),
+                options=options,
+                grounding=enum_value(answer_pb2.GroundingPolicy.DESCRIPTOR, grounding),
+                strictness=strictness,
             )
             try:
                 answer = streamed(client, request, quiet=is_json())

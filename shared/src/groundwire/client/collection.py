@@ -6,6 +6,7 @@ Every method is written once and is blocking in `Collection`, awaited in `AsyncC
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
+from datetime import timedelta
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final, Unpack
@@ -62,6 +63,7 @@ from groundwire.kernel.errors import (
     InvalidRequestError,
 )
 from groundwire.rpc.error_status import from_status
+from groundwire.rpc.value_messages import to_duration
 
 _CONVERSE_PATH: Final = "/groundwire.api.answer.v1.AnswerService/Converse"
 # As many as one call takes.
@@ -319,6 +321,9 @@ class CollectionOperations(Operations, RecordOperations):
         filter: FilterJson | None = None,  # noqa: A002 - what everybody calls it
         mode: str = "",
         min_relevance: float | None = None,
+        entity: str | None = None,
+        include_global: bool = False,
+        snapshot: int | None = None,
     ) -> SearchResults:
         """Return the chunks that match a query best.
 
@@ -328,16 +333,20 @@ class CollectionOperations(Operations, RecordOperations):
             filter: which chunks may be found, in the JSON form of filters.
             mode: hybrid, vector or lexical; the collection's default if not given.
             min_relevance: lowest score of a result, 0 to 1; the collection's default if not given.
+            entity: entity whose records may be found; global ones if not given. Documents are found in any case.
+            include_global: with `entity`, find global records too.
+            snapshot: position to read as of, the `snapshot` of earlier results or of an answer; now if not given.
 
         Raises:
             CollectionNotFoundError: there is no collection of this name.
+            SnapshotExpiredError: what was there at the snapshot is not all stored any more.
             InvalidFilterError: the filter names an unknown field or operator.
 
         Example:
             for hit in client.collection("handbook").search("spans", k=5, filter={"year": {"$gte": 2024}}):
                 print(hit.rank, hit.score, hit.source, hit.text)
         """
-        options = _options(k, filter, mode, min_relevance)
+        options = _options(k, filter, mode, min_relevance, entity, include_global, snapshot)
         request = retrieve_pb.RetrieveRequest(collection=self.name, query=query, options=options)
         return SearchResults.of(await self._transport.send(Contract.retrieve, request))
 
@@ -376,8 +385,12 @@ class CollectionOperations(Operations, RecordOperations):
         filter: FilterJson | None = None,  # noqa: A002 - what everybody calls it
         mode: str = "",
         min_relevance: float | None = None,
+        entity: str | None = None,
+        include_global: bool = False,
+        snapshot: int | None = None,
         grounding: str = "strict",
         strictness: float | None = None,
+        keep_for: timedelta | None = None,
     ) -> Answer:
         """Answer a question with citations, or say why not (`refusal`).
 
@@ -388,12 +401,18 @@ class CollectionOperations(Operations, RecordOperations):
             filter: which chunks may be used, in the JSON form of filters.
             mode: hybrid, vector or lexical; the collection's default if not given.
             min_relevance: lowest score of a chunk, 0 to 1; the collection's default if not given.
+            entity: entity whose records may be used; global ones if not given. Documents are used in any case.
+            include_global: with `entity`, use global records too.
+            snapshot: position to read as of, the `snapshot` of an earlier answer or results; now if not given.
             grounding: what becomes of sentences of a chat model that no source supports: strict, the default, drops
                 them, annotate keeps them and names them in `unsupported`.
             strictness: how confident an answer must be, 0 to 1; the server's default if not given.
+            keep_for: how long the answer to a single question is stored, for `get_answer` and `list_answers`, in a
+                session of its own, which `session_id` of the answer names.
 
         Raises:
             SessionNotFoundError: there is no such session; `SessionExpiredError` if it ended.
+            SnapshotExpiredError: what was there at the snapshot is not all stored any more.
 
         Example:
             answer = client.collection("handbook").ask("What is a span?")
@@ -401,7 +420,8 @@ class CollectionOperations(Operations, RecordOperations):
             for citation in answer.citations:
                 print(citation.marker, citation.source, citation.quote)
         """
-        request = self._question(question, session, _options(k, filter, mode, min_relevance), grounding, strictness)
+        options = _options(k, filter, mode, min_relevance, entity, include_global, snapshot)
+        request = self._question(question, session, options, grounding, strictness, keep_for)
         return Answer.of((await self._transport.send(Contract.ask, request)).answer)
 
     @StreamOperation
@@ -414,8 +434,12 @@ class CollectionOperations(Operations, RecordOperations):
         filter: FilterJson | None = None,  # noqa: A002 - what everybody calls it
         mode: str = "",
         min_relevance: float | None = None,
+        entity: str | None = None,
+        include_global: bool = False,
+        snapshot: int | None = None,
         grounding: str = "strict",
         strictness: float | None = None,
+        keep_for: timedelta | None = None,
     ) -> AsyncGenerator[AnswerEvent, None]:
         """Answer a question as `ask` does and yield events as they happen; the last one is the `Answer`.
 
@@ -432,7 +456,8 @@ class CollectionOperations(Operations, RecordOperations):
                     case Answer(citations=citations):
                         print(len(citations))
         """
-        asked = self._question(question, session, _options(k, filter, mode, min_relevance), grounding, strictness)
+        options = _options(k, filter, mode, min_relevance, entity, include_global, snapshot)
+        asked = self._question(question, session, options, grounding, strictness, keep_for)
         async with aclosing(
             self._transport.receive(Contract.ask_stream, answer_pb.AskStreamRequest(ask=asked))
         ) as responses:
@@ -450,6 +475,13 @@ class CollectionOperations(Operations, RecordOperations):
         questions: Iterable[str] | AsyncIterable[str],
         *,
         session: Session | str | None = None,
+        k: int | None = None,
+        filter: FilterJson | None = None,  # noqa: A002 - what everybody calls it
+        mode: str = "",
+        min_relevance: float | None = None,
+        entity: str | None = None,
+        include_global: bool = False,
+        snapshot: int | None = None,
         grounding: str = "strict",
         strictness: float | None = None,
     ) -> AsyncGenerator[AnswerEvent | FailedQuestion, None]:
@@ -462,6 +494,13 @@ class CollectionOperations(Operations, RecordOperations):
         Args:
             questions: the questions, in order; at most 16 wait for their turn.
             session: the session or its id; without one a new session begins, which `Answer.session_id` names.
+            k: as in `ask`, for every question; so are the others.
+            filter: as in `ask`.
+            mode: as in `ask`.
+            min_relevance: as in `ask`.
+            entity: as in `ask`.
+            include_global: as in `ask`.
+            snapshot: as in `ask`.
             grounding: as in `ask`.
             strictness: as in `ask`.
 
@@ -480,10 +519,10 @@ class CollectionOperations(Operations, RecordOperations):
             raise InvalidRequestError.of("questions", f"must be a list of texts, not {questions!r}")
         if isinstance(questions, AsyncIterable) and isinstance(self, SyncCaller):
             raise TypeError("a blocking client takes no asynchronous iterable")
+        options = _options(k, filter, mode, min_relevance, entity, include_global, snapshot)
         asked: dict[str, str] = {}
 
         def ask(question: str) -> answer_pb.ConverseRequest:
-            options = retrieval_options_pb2.RetrievalOptions()
             request = self._question(question, session, options, grounding, strictness)
             asked[request.message_id] = question
             return answer_pb.ConverseRequest(ask=request)
@@ -691,6 +730,7 @@ class CollectionOperations(Operations, RecordOperations):
         options: retrieval_options_pb2.RetrievalOptions,
         grounding: str,
         strictness: float | None,
+        keep_for: timedelta | None = None,
     ) -> answer_pb.AskRequest:
         if not isinstance(question, str):  # of a stream it was not looked at before
             raise TypeError(f"question must be a text, not {question!r}")
@@ -703,6 +743,7 @@ class CollectionOperations(Operations, RecordOperations):
                 options=options,
                 grounding=named_value("grounding", answer_pb2.GroundingPolicy, grounding),
                 strictness=strictness,
+                keep_for=None if keep_for is None else to_duration(keep_for.total_seconds()),
             )
 
 
@@ -799,11 +840,20 @@ def _session_id(session: Session | str | None) -> str:
 
 
 def _options(
-    k: int | None, condition: FilterJson | None, mode: str, min_relevance: float | None
+    k: int | None,
+    condition: FilterJson | None,
+    mode: str,
+    min_relevance: float | None,
+    entity: str | None,
+    include_global: bool,
+    snapshot: int | None,
 ) -> retrieval_options_pb2.RetrievalOptions:
     return retrieval_options_pb2.RetrievalOptions(
         top_k=k,
         filter=filter_message(condition),
         mode=named_value("mode", search_mode_pb2.SearchMode, mode) if mode else search_mode_pb2.SEARCH_MODE_UNSPECIFIED,
         min_relevance=min_relevance,
+        entity=entity or "",
+        include_global=include_global,
+        snapshot=snapshot,
     )

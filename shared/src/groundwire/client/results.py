@@ -20,6 +20,8 @@ from groundwire.api.retrieve.v1 import retrieve_service_pb2
 from groundwire.client.values import MetadataValue, filled, held_by, named_value
 from groundwire.kernel.errors import AlreadyExistsError, GroundwireError
 
+_UTF_16_BYTES = 2
+
 
 @dataclass(frozen=True, slots=True)
 class Span:
@@ -33,6 +35,12 @@ class Span:
     @classmethod
     def of(cls, message: span_pb2.Span) -> "Span":
         return filled(cls, message)
+
+    def in_utf_16(self, text: str) -> tuple[int, int]:
+        """Return start and end in UTF-16 units, which strings of JavaScript, Java and C# count; `text` is the whole."""
+        before, within = text[: self.start], text[self.start : self.end]
+        start = len(before.encode("utf-16-le")) // _UTF_16_BYTES
+        return start, start + len(within.encode("utf-16-le")) // _UTF_16_BYTES
 
     def to_message(self) -> span_pb2.Span:
         return span_pb2.Span(start=self.start, end=self.end, start_byte=self.start_byte, end_byte=self.end_byte)
@@ -83,10 +91,17 @@ def joined(hits: Iterable[hit_pb2.Hit], documents: Iterable[document_pb2.Documen
 
 @dataclass(frozen=True, slots=True)
 class SearchResults(Sequence[Hit]):
-    """The hits of a search, best first; `len`, indexes and loops are those of the hits."""
+    """The hits of a search, best first; `len`, indexes and loops are those of the hits.
+
+    `snapshot` is the position of the catalog that was read: give it to another search to read the same again.
+    """
 
     hits: tuple[Hit, ...]
     message: retrieve_service_pb2.RetrieveResponse = field(repr=False, compare=False)
+
+    @property
+    def snapshot(self) -> int:
+        return self.message.snapshot
 
     @classmethod
     def of(cls, message: retrieve_service_pb2.RetrieveResponse) -> "SearchResults":
@@ -163,7 +178,8 @@ class Answer:
 
     `grounded` says that every statement is supported; `refusal` why there is no answer, such as `no_results`, and is
     empty where there is one. `confidence` is from 0 to 1. `session_id` is empty outside of sessions. `generator` is who
-    wrote it, `extractive` or the name of a chat model, whose sentences without support are in `unsupported`.
+    wrote it, `extractive` or the name of a chat model, whose sentences without support are in `unsupported`. `snapshot`
+    is the position of the catalog that was read.
     """
 
     text: str
@@ -175,6 +191,7 @@ class Answer:
     message_id: str
     generator: str
     unsupported: tuple[str, ...]
+    snapshot: int
     message: answer_pb2.Answer = field(repr=False, compare=False)
 
     @classmethod

@@ -22,6 +22,7 @@ from collections.abc import (
 )
 from concurrent.futures import Future
 from contextlib import aclosing, closing, contextmanager
+from datetime import timedelta
 from types import MethodType
 from typing import (
     TYPE_CHECKING,
@@ -387,14 +388,16 @@ def valid_texts(named: Mapping[str, Any]) -> Iterator[None]:
 
 
 _signature = functools.cache(inspect.signature)
-# Of every whole number that a method takes: all are counts, and of this type in the messages.
-_INT32: Final = range(-(2**31), 2**31)
+# Bits of the whole numbers that a method takes: nearly all are counts, and of this type in the messages.
+_BITS: Final = 32
+_BITS_OF: Final = {"snapshot": 64}
 # What the library of the messages takes for an annotation, such as numbers of numpy; None stands for a field left out.
 _TAKEN: Final[Mapping[Any, tuple[Any, str]]] = {
     str: (str, "a text"),
     str | None: (str | None, "a text"),
     int | None: (SupportsIndex | None, "a whole number"),
     float | None: (SupportsFloat | SupportsIndex | None, "a number"),
+    timedelta | None: (timedelta | None, "a timedelta"),
     bool: (SupportsIndex | None, "true or false"),
     Mapping[str, int | None] | None: (Mapping | None, "a mapping of names to numbers"),
     Iterable[str] | AsyncIterable[str]: (Iterable | AsyncIterable, "a list of texts"),
@@ -414,8 +417,10 @@ def check_argument(name: str, value: Any, annotation: Any) -> None:
     if must == "a text" and value is not None:
         with valid_texts({name: value}):
             value.encode()
-    if must == "a whole number" and value is not None and operator.index(value) not in _INT32:
-        raise InvalidRequestError.of(name, f"must be {must} of at most 32 bits, not {value!r}")
+    if must == "a whole number" and value is not None:
+        bits = _BITS_OF.get(name, _BITS)
+        if not -(2 ** (bits - 1)) <= operator.index(value) < 2 ** (bits - 1):
+            raise InvalidRequestError.of(name, f"must be {must} of at most {bits} bits, not {value!r}")
 
 
 def _begin(body: Callable[..., Any], *arguments: Any, **named: Any) -> Any:

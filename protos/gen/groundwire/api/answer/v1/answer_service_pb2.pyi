@@ -556,7 +556,9 @@ class AskRequest(_message.Message):
     """
     @_builtins.property
     def options(self) -> _retrieval_options_pb2.RetrievalOptions:
-        """Optional. How to search; `filter`, `top_k` and `min_relevance` among them."""
+        """Optional. How to search; `filter`, `top_k` and `min_relevance` among them. In a session with a conversation, those
+        have no effect that `RetrieveContextRequest.options` names, such as `explain`.
+        """
 
     @_builtins.property
     def chunk_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:

@@ -82,8 +82,8 @@ class RetrievalOptions(_message.Message):
     """
     snapshot: _builtins.int
     """Optional. Reads as of this catalog position, a `snapshot` of an earlier response; unset means now. A
-    position older than the collection's retention, or than a deletion, is FAILED_PRECONDITION with
-    SNAPSHOT_EXPIRED; one that is not reached yet is INVALID_ARGUMENT.
+    position older than the collection's retention, than a deletion, or than a change without a new generation, such as
+    that of a title, is FAILED_PRECONDITION with SNAPSHOT_EXPIRED; one that is not reached yet is INVALID_ARGUMENT.
     """
     explain: _builtins.bool
     """Optional. Adds the explain plan to the response; its content is unstable."""
