@@ -138,6 +138,18 @@ def test_every_result_is_shown_with_its_surroundings(address: str, tmp_path: Pat
     assert [passage["content"].count("rises") for passage in json.loads(past.stdout)["passages"]] == [40]
 
 
+def test_each_document_has_at_most_as_many_results_as_allowed(address: str, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        text = "\n\n".join(f"# Tide {name} {number}\n\nThe tide of {name} is {number} m high." for number in range(5))
+        (tmp_path / f"{name}.md").write_text(text, encoding="utf-8")
+    assert groundwire("ingest", str(tmp_path), "-c", "shares", address=address).returncode == 0
+    search = ("search", "tide of one", "-c", "shares", "-k", "4", "--json")
+    found = [each["source"] for each in json.loads(groundwire(*search, address=address).stdout)["results"]]
+    assert found == ["one.md"] * 4
+    done = groundwire(*search, "--max-per-document", "2", address=address)
+    assert sorted(each["source"] for each in json.loads(done.stdout)["results"]) == ["one.md"] * 2 + ["two.md"] * 2
+
+
 def test_a_filter_is_obeyed(address: str) -> None:
     where = '{"source": {"$ne": "tides.md"}}'
     done = groundwire("search", "moon tides", "-c", "notes", "--filter", where, "--json", address=address)

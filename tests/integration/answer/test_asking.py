@@ -359,6 +359,29 @@ async def test_given_chunks_are_the_only_sources(rig: Rig) -> None:
         await rig.ask("What do red foxes eat?", chunk_ids=[only, "doc_x#chunk_000"])
 
 
+async def test_a_limit_for_each_document_spares_what_is_asked_for(make_rig: MakeRig) -> None:
+    read: list[str] = []
+
+    def write(passages: Sequence[Passage]) -> Sequence[Sequence[Statement]]:
+        read[:] = [each.content for each in passages]
+        return []
+
+    rig = make_rig(generator=ScriptedGenerator(write))
+    texts = ["Red foxes eat green apples.", "Red foxes eat old cheese.", "Red foxes eat blue berries."]
+    document = rig.library.put("other.txt", texts)
+    options = retrieval_options_pb2.RetrievalOptions(max_per_document=1)
+    answer = await rig.ask("What do red foxes eat?", options=options)
+    assert sorted(hit.chunk.source_uri for hit in answer.hits) == ["foxes.txt", "other.txt"]
+    await rig.ask(
+        "What do red foxes eat?",
+        options=options,
+        chunk_ids=[f"{document.document_id}#chunk_{number:03}" for number in range(3)],
+    )
+    assert sorted(read) == sorted(texts)
+    await rig.ask("Summarise other.txt", options=options)
+    assert sorted(read) == sorted(texts)
+
+
 async def test_a_filter_of_the_caller_holds_beside_the_given_chunks(rig: Rig) -> None:
     document = rig.library.put("other.txt", ["Red foxes eat green apples."])
     options = retrieval_options_pb2.RetrievalOptions(filter=to_filter_message(parse_filter({"source": "foxes.txt"})))

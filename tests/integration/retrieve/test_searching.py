@@ -2,6 +2,7 @@
 
 import dataclasses
 import time
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -21,6 +22,7 @@ from groundwire.kernel.errors import (
     EmbeddingMismatchError,
     GroundwireError,
     InvalidFilterError,
+    InvalidRequestError,
     PreconditionError,
     UnavailableError,
 )
@@ -328,6 +330,35 @@ def test_equal_texts_are_returned_once_unless_asked_otherwise(library: Library) 
     assert contents(response) == ["alpha beta", "alpha gamma"]
     assert response.report.quality.duplicate_count == 1
     assert len(library.retrieve("alpha beta", collapse_duplicates=False).results) == 3
+
+
+@pytest.mark.parametrize("mode", [search_mode_pb2.SEARCH_MODE_HYBRID, _VECTOR, _LEXICAL])
+def test_one_document_takes_no_more_than_its_share(library: Library, mode: int) -> None:
+    # A flood of texts made for one query, all of them different and none far from it.
+    library.put("flood.txt", [f"alpha beta gamma filler{number}" for number in range(300)])
+    for number in range(6):
+        library.put(f"honest{number}.txt", [f"alpha beta note{number} words{number}", f"beta other{number}"])
+
+    def sources(most: int | None = None) -> list[str]:
+        limit = {} if most is None else {"max_per_document": most}
+        response = library.retrieve("alpha beta gamma", "docs", top_k=8, mode=mode, **limit)
+        return [hit.chunk.source_uri for hit in response.results]
+
+    assert set(sources()) == {"flood.txt"}
+    limited = library.retrieve("alpha beta gamma", top_k=8, mode=mode, max_per_document=2, explain=True)
+    found = Counter(hit.chunk.source_uri for hit in limited.results)
+    assert sum(found.values()) == 8
+    assert max(found.values()) <= 2
+    assert found["flood.txt"] == 2
+    assert limited.results[0].chunk.source_uri == "flood.txt"
+    limits = {each.name: each.value for each in limited.explain_plan.stages[-1].figures}
+    assert (limits["top_k"], limits["max_per_document"]) == (8, 2)
+    fates = {each.fate for each in limited.explain_plan.candidates if each.place.startswith("flood.txt")}
+    assert fates == {"returned", "beyond_document"}
+    assert sources(8) == ["flood.txt"] * 8
+    for wrong in (0, 101):
+        with pytest.raises(InvalidRequestError, match=r"options\.max_per_document: must be 1 to 100"):
+            sources(wrong)
 
 
 def test_results_may_be_shown_by_time(library: Library) -> None:

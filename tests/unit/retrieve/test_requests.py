@@ -142,6 +142,7 @@ def test_every_option_of_the_contract_is_used() -> None:
         "scopes",
         "entity",
         "include_global",
+        "max_per_document",
     }
     used |= {"self_query", "strategy", "include_flat_view", "consistency_token", "view", "include_report"}
     assert {field.name for field in RetrievalOptions.DESCRIPTOR.fields} == used

@@ -67,6 +67,7 @@ def retrieval_options(command: Callable[..., None]) -> Callable[..., None]:
         filter_json: str | None,
         mode: str | None,
         min_relevance: float | None,
+        max_per_document: int | None,
         entity: str | None,
         include_global: bool,
         snapshot: int | None,
@@ -75,6 +76,7 @@ def retrieval_options(command: Callable[..., None]) -> Callable[..., None]:
         options = retrieval_options_pb2.RetrievalOptions(
             top_k=top_k,
             min_relevance=min_relevance,
+            max_per_document=max_per_document,
             mode=search_mode_pb2.SearchMode.Value(f"SEARCH_MODE_{(mode or 'unspecified').upper()}"),
             filter=filter_message(filter_json),
             entity=entity or "",
@@ -91,6 +93,7 @@ def retrieval_options(command: Callable[..., None]) -> Callable[..., None]:
             "--entity",
             help="Entity whose records are searched; global records if not given. Documents are open to all.",
         ),
+        click.option("--max-per-document", type=INT32, help="Maximum number of chunks of one document."),
         click.option(
             "--min-relevance", type=float, help="Lowest score to return, 0 to 1; the collection's default if not given."
         ),

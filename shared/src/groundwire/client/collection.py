@@ -321,6 +321,7 @@ class CollectionOperations(Operations, RecordOperations):
         filter: FilterJson | None = None,  # noqa: A002 - what everybody calls it
         mode: str = "",
         min_relevance: float | None = None,
+        max_per_document: int | None = None,
         entity: str | None = None,
         include_global: bool = False,
         snapshot: int | None = None,
@@ -333,6 +334,7 @@ class CollectionOperations(Operations, RecordOperations):
             filter: which chunks may be found, in the JSON form of filters.
             mode: hybrid, vector or lexical; the collection's default if not given.
             min_relevance: lowest score of a result, 0 to 1; the collection's default if not given.
+            max_per_document: maximum number of results of one document; any number if not given.
             entity: entity whose records may be found; global ones if not given. Documents are found in any case.
             include_global: with `entity`, find global records too.
             snapshot: position to read as of, the `snapshot` of earlier results or of an answer; now if not given.
@@ -346,7 +348,7 @@ class CollectionOperations(Operations, RecordOperations):
             for hit in client.collection("handbook").search("spans", k=5, filter={"year": {"$gte": 2024}}):
                 print(hit.rank, hit.score, hit.source, hit.text)
         """
-        options = _options(k, filter, mode, min_relevance, entity, include_global, snapshot)
+        options = _options(k, filter, mode, min_relevance, max_per_document, entity, include_global, snapshot)
         request = retrieve_pb.RetrieveRequest(collection=self.name, query=query, options=options)
         return SearchResults.of(await self._transport.send(Contract.retrieve, request))
 
@@ -385,6 +387,7 @@ class CollectionOperations(Operations, RecordOperations):
         filter: FilterJson | None = None,  # noqa: A002 - what everybody calls it
         mode: str = "",
         min_relevance: float | None = None,
+        max_per_document: int | None = None,
         entity: str | None = None,
         include_global: bool = False,
         snapshot: int | None = None,
@@ -401,6 +404,7 @@ class CollectionOperations(Operations, RecordOperations):
             filter: which chunks may be used, in the JSON form of filters.
             mode: hybrid, vector or lexical; the collection's default if not given.
             min_relevance: lowest score of a chunk, 0 to 1; the collection's default if not given.
+            max_per_document: maximum number of chunks of one document; any number if not given.
             entity: entity whose records may be used; global ones if not given. Documents are used in any case.
             include_global: with `entity`, use global records too.
             snapshot: position to read as of, the `snapshot` of an earlier answer or results; now if not given.
@@ -420,7 +424,7 @@ class CollectionOperations(Operations, RecordOperations):
             for citation in answer.citations:
                 print(citation.marker, citation.source, citation.quote)
         """
-        options = _options(k, filter, mode, min_relevance, entity, include_global, snapshot)
+        options = _options(k, filter, mode, min_relevance, max_per_document, entity, include_global, snapshot)
         request = self._question(question, session, options, grounding, strictness, keep_for)
         return Answer.of((await self._transport.send(Contract.ask, request)).answer)
 
@@ -434,6 +438,7 @@ class CollectionOperations(Operations, RecordOperations):
         filter: FilterJson | None = None,  # noqa: A002 - what everybody calls it
         mode: str = "",
         min_relevance: float | None = None,
+        max_per_document: int | None = None,
         entity: str | None = None,
         include_global: bool = False,
         snapshot: int | None = None,
@@ -456,7 +461,7 @@ class CollectionOperations(Operations, RecordOperations):
                     case Answer(citations=citations):
                         print(len(citations))
         """
-        options = _options(k, filter, mode, min_relevance, entity, include_global, snapshot)
+        options = _options(k, filter, mode, min_relevance, max_per_document, entity, include_global, snapshot)
         asked = self._question(question, session, options, grounding, strictness, keep_for)
         async with aclosing(
             self._transport.receive(Contract.ask_stream, answer_pb.AskStreamRequest(ask=asked))
@@ -479,6 +484,7 @@ class CollectionOperations(Operations, RecordOperations):
         filter: FilterJson | None = None,  # noqa: A002 - what everybody calls it
         mode: str = "",
         min_relevance: float | None = None,
+        max_per_document: int | None = None,
         entity: str | None = None,
         include_global: bool = False,
         snapshot: int | None = None,
@@ -498,6 +504,7 @@ class CollectionOperations(Operations, RecordOperations):
             filter: as in `ask`.
             mode: as in `ask`.
             min_relevance: as in `ask`.
+            max_per_document: as in `ask`.
             entity: as in `ask`.
             include_global: as in `ask`.
             snapshot: as in `ask`.
@@ -519,7 +526,7 @@ class CollectionOperations(Operations, RecordOperations):
             raise InvalidRequestError.of("questions", f"must be a list of texts, not {questions!r}")
         if isinstance(questions, AsyncIterable) and isinstance(self, SyncCaller):
             raise TypeError("a blocking client takes no asynchronous iterable")
-        options = _options(k, filter, mode, min_relevance, entity, include_global, snapshot)
+        options = _options(k, filter, mode, min_relevance, max_per_document, entity, include_global, snapshot)
         asked: dict[str, str] = {}
 
         def ask(question: str) -> answer_pb.ConverseRequest:
@@ -844,6 +851,7 @@ def _options(
     condition: FilterJson | None,
     mode: str,
     min_relevance: float | None,
+    max_per_document: int | None,
     entity: str | None,
     include_global: bool,
     snapshot: int | None,
@@ -853,6 +861,7 @@ def _options(
         filter=filter_message(condition),
         mode=named_value("mode", search_mode_pb2.SearchMode, mode) if mode else search_mode_pb2.SEARCH_MODE_UNSPECIFIED,
         min_relevance=min_relevance,
+        max_per_document=max_per_document,
         entity=entity or "",
         include_global=include_global,
         snapshot=snapshot,

@@ -229,6 +229,7 @@ class Fate(StrEnum):
     RETURNED = "RETURNED"
     BELOW_THRESHOLD = "BELOW_THRESHOLD"
     BEYOND_TOP_K = "BEYOND_TOP_K"
+    BEYOND_DOCUMENT = "BEYOND_DOCUMENT"
     DUPLICATE = "DUPLICATE"
     SOURCE_REJECTED = "SOURCE_REJECTED"
     INCOMPLETE = "INCOMPLETE"
@@ -382,7 +383,7 @@ class Eligible:
     """Places of the candidates that may become results, best first, and why others may not.
 
     `repeated` has the numbers of those that repeat a better one, with its number; `withheld` of those that must not be
-    returned.
+    returned, or whose document has better ones enough.
     """
 
     places: Sequence[int]
@@ -390,12 +391,16 @@ class Eligible:
     withheld: Mapping[int, Fate]
 
 
-def eligible(facts: Sequence[ChunkFacts], withheld: Mapping[int, Fate], *, collapse: bool) -> Eligible:
+def eligible(
+    facts: Sequence[ChunkFacts], withheld: Mapping[int, Fate], *, collapse: bool, max_per_document: int | None = None
+) -> Eligible:
     """Return which candidates may become results.
 
-    `facts` come best first. `collapse` leaves out what repeats a better one.
+    `facts` come best first. `collapse` leaves out what repeats a better one, `max_per_document` all but the best of
+    each document.
     """
-    places, repeated = [], {}
+    places, repeated, crowded = [], {}, dict[int, Fate]()
+    of_document = Counter[str]()
     numbers: dict[int, int] = {}
     spans: dict[tuple[str, int], list[tuple[int, int, int]]] = defaultdict(list)
     for place, each in enumerate(facts):
@@ -419,8 +424,12 @@ def eligible(facts: Sequence[ChunkFacts], withheld: Mapping[int, Fate], *, colla
                 continue
             numbers[each.words_hash] = each.number
             of_generation.append((each.start, each.end, each.number))
+        of_document[each.document_id] += 1
+        if max_per_document is not None and of_document[each.document_id] > max_per_document:
+            crowded[each.number] = Fate.BEYOND_DOCUMENT
+            continue
         places.append(place)
-    return Eligible(places, repeated, withheld)
+    return Eligible(places, repeated, {**withheld, **crowded})
 
 
 def withheld_because(

@@ -498,6 +498,7 @@ class Search:
             applied_type=applied,
             approved_prefixes=self._approved_prefixes(collection),
             diversity=request.diversity,
+            max_per_document=request.max_per_document,
             ranking=request.ranking,
             asked=request.asked or self.clock.now(),
             reranks=reranks,
@@ -654,7 +655,9 @@ class Search:
             against = pool.view.contradictions(numbers)
             ordered, memory = rank_memories(ordered, pool.view.records(numbers), weights, plan.asked, against)
         in_order = of_scores if ordered is scores else [facts[number] for number in ordered.numbers.tolist()]
-        return ordered, eligible(in_order, withheld, collapse=request.collapse_duplicates), memory
+        most = plan.max_per_document
+        chosen = eligible(in_order, withheld, collapse=request.collapse_duplicates, max_per_document=most)
+        return ordered, chosen, memory
 
     def _evidence(
         self,

@@ -93,8 +93,8 @@ class SearchRequest:
     there is none because deriving it failed. `top_down` chooses sections first.
     `ranking` MEMORY lets importance and recency count besides the relevance, which `min_relevance` tests in any case.
     `exact` compares with every vector. `snapshot` is a position to read as of. `diversity` in [0, 1] is the share of
-    their similarity to better results that candidates lose. `rerank` asks for the reranker, None leaves it to the
-    server.
+    their similarity to better results that candidates lose. `max_per_document` >= 1, None for any number. `rerank` asks
+    for the reranker, None leaves it to the server.
     """
 
     tenant: str
@@ -121,6 +121,7 @@ class SearchRequest:
     exact: bool = False
     snapshot: int | None = None
     diversity: float = 0.0
+    max_per_document: int | None = None
     rerank: bool | None = None
     explain: bool = False
     consistency_token: str = ""
@@ -152,6 +153,7 @@ class SearchPlan:
     approved_prefixes: tuple[Sequence[str], ...]
     asked: datetime
     diversity: float = 0.0
+    max_per_document: int | None = None
     reranks: bool = False
     ranking: Ranking = Ranking.RELEVANCE
     vector: Vectors | None = None

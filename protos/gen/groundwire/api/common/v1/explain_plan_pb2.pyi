@@ -180,8 +180,8 @@ class ExplainCandidate(_message.Message):
     rank: _builtins.int
     """Rank in the result, from 1; unset when it was not returned."""
     fate: _builtins.str
-    """What became of it: `returned`, `below_threshold`, `beyond_top_k`, `duplicate`, `source_rejected`, `incomplete` or
-    `stale`.
+    """What became of it: `returned`, `below_threshold`, `beyond_top_k`, `beyond_document`, `duplicate`, `source_rejected`,
+    `incomplete` or `stale`.
     """
     selection_step: _builtins.int
     """Place in the selection of the `top_k`, from 1; unset when it was not selected."""

@@ -50,6 +50,7 @@ class RetrievalOptions(_message.Message):
     ENTITY_FIELD_NUMBER: _builtins.int
     INCLUDE_GLOBAL_FIELD_NUMBER: _builtins.int
     RANKING_FIELD_NUMBER: _builtins.int
+    MAX_PER_DOCUMENT_FIELD_NUMBER: _builtins.int
     top_k: _builtins.int
     """Optional. Most results to return, 1 to 100; unset means the collection's default, which is 10 for
     the general profile and 5 for the others. Otherwise INVALID_ARGUMENT.
@@ -111,6 +112,11 @@ class RetrievalOptions(_message.Message):
     """Optional. Searches global records besides those of the scopes that are named."""
     ranking: _search_mode_pb2.Ranking.ValueType
     """Optional. What results are ranked by; unset means relevance alone."""
+    max_per_document: _builtins.int
+    """Optional. Most results of one document, its most relevant ones, 1 to 100; unset means any number. Otherwise
+    INVALID_ARGUMENT. Others take the places of those that are left out. Of an answer, sections of the first results
+    may add more, and chunks that the caller names are all used.
+    """
     @_builtins.property
     def filter(self) -> _filter_pb2.Filter:
         """Optional. Only chunks that satisfy it are searched; applied before ranking, to vectors and words."""
@@ -153,10 +159,11 @@ class RetrievalOptions(_message.Message):
         entity: _builtins.str = ...,
         include_global: _builtins.bool = ...,
         ranking: _search_mode_pb2.Ranking.ValueType = ...,
+        max_per_document: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_collapse_duplicates", b"_collapse_duplicates", "_dense_weight", b"_dense_weight", "_diversity", b"_diversity", "_min_relevance", b"_min_relevance", "_rerank", b"_rerank", "_snapshot", b"_snapshot", "_top_k", b"_top_k", "collapse_duplicates", b"collapse_duplicates", "dense_weight", b"dense_weight", "diversity", b"diversity", "filter", b"filter", "min_relevance", b"min_relevance", "rerank", b"rerank", "snapshot", b"snapshot", "top_k", b"top_k"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_collapse_duplicates", b"_collapse_duplicates", "_dense_weight", b"_dense_weight", "_diversity", b"_diversity", "_max_per_document", b"_max_per_document", "_min_relevance", b"_min_relevance", "_rerank", b"_rerank", "_snapshot", b"_snapshot", "_top_k", b"_top_k", "collapse_duplicates", b"collapse_duplicates", "dense_weight", b"dense_weight", "diversity", b"diversity", "filter", b"filter", "max_per_document", b"max_per_document", "min_relevance", b"min_relevance", "rerank", b"rerank", "snapshot", b"snapshot", "top_k", b"top_k"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_collapse_duplicates", b"_collapse_duplicates", "_dense_weight", b"_dense_weight", "_diversity", b"_diversity", "_min_relevance", b"_min_relevance", "_rerank", b"_rerank", "_snapshot", b"_snapshot", "_top_k", b"_top_k", "collapse_duplicates", b"collapse_duplicates", "consistency_token", b"consistency_token", "dense_weight", b"dense_weight", "diversity", b"diversity", "entity", b"entity", "exact", b"exact", "explain", b"explain", "filter", b"filter", "include_flat_view", b"include_flat_view", "include_global", b"include_global", "include_report", b"include_report", "min_relevance", b"min_relevance", "mode", b"mode", "order_by", b"order_by", "query_types", b"query_types", "ranking", b"ranking", "rerank", b"rerank", "scopes", b"scopes", "self_query", b"self_query", "snapshot", b"snapshot", "strategy", b"strategy", "top_k", b"top_k", "view", b"view"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_collapse_duplicates", b"_collapse_duplicates", "_dense_weight", b"_dense_weight", "_diversity", b"_diversity", "_max_per_document", b"_max_per_document", "_min_relevance", b"_min_relevance", "_rerank", b"_rerank", "_snapshot", b"_snapshot", "_top_k", b"_top_k", "collapse_duplicates", b"collapse_duplicates", "consistency_token", b"consistency_token", "dense_weight", b"dense_weight", "diversity", b"diversity", "entity", b"entity", "exact", b"exact", "explain", b"explain", "filter", b"filter", "include_flat_view", b"include_flat_view", "include_global", b"include_global", "include_report", b"include_report", "max_per_document", b"max_per_document", "min_relevance", b"min_relevance", "mode", b"mode", "order_by", b"order_by", "query_types", b"query_types", "ranking", b"ranking", "rerank", b"rerank", "scopes", b"scopes", "self_query", b"self_query", "snapshot", b"snapshot", "strategy", b"strategy", "top_k", b"top_k", "view", b"view"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__collapse_duplicates: _TypeAlias = _typing.Literal["collapse_duplicates"]  # noqa: Y015
     _WhichOneofArgType__collapse_duplicates: _TypeAlias = _typing.Literal["_collapse_duplicates", b"_collapse_duplicates"]  # noqa: Y015
@@ -164,6 +171,8 @@ class RetrievalOptions(_message.Message):
     _WhichOneofArgType__dense_weight: _TypeAlias = _typing.Literal["_dense_weight", b"_dense_weight"]  # noqa: Y015
     _WhichOneofReturnType__diversity: _TypeAlias = _typing.Literal["diversity"]  # noqa: Y015
     _WhichOneofArgType__diversity: _TypeAlias = _typing.Literal["_diversity", b"_diversity"]  # noqa: Y015
+    _WhichOneofReturnType__max_per_document: _TypeAlias = _typing.Literal["max_per_document"]  # noqa: Y015
+    _WhichOneofArgType__max_per_document: _TypeAlias = _typing.Literal["_max_per_document", b"_max_per_document"]  # noqa: Y015
     _WhichOneofReturnType__min_relevance: _TypeAlias = _typing.Literal["min_relevance"]  # noqa: Y015
     _WhichOneofArgType__min_relevance: _TypeAlias = _typing.Literal["_min_relevance", b"_min_relevance"]  # noqa: Y015
     _WhichOneofReturnType__rerank: _TypeAlias = _typing.Literal["rerank"]  # noqa: Y015
@@ -178,6 +187,8 @@ class RetrievalOptions(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__dense_weight) -> _WhichOneofReturnType__dense_weight | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__diversity) -> _WhichOneofReturnType__diversity | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_per_document) -> _WhichOneofReturnType__max_per_document | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__min_relevance) -> _WhichOneofReturnType__min_relevance | None: ...
     @_typing.overload

@@ -376,6 +376,7 @@ def _request(search: Search) -> pb.RetrieveRequest:
         options.top_k = len(set(search.chunk_ids))
         options.min_relevance = 0.0
         options.collapse_duplicates = False
+        options.ClearField("max_per_document")
     elif search.places:
         places = (
             And((Comparison("document_id", Comparator.EQ, document_id), Comparison("chapter", Comparator.EQ, chapter)))
@@ -389,9 +390,11 @@ def _request(search: Search) -> pb.RetrieveRequest:
         openings = Comparison("sequence_num", Comparator.LT, _OPENING_CHUNKS)
         _restrict(options, And((Membership("document_id", search.openings_of), openings)))
         options.top_k, options.min_relevance = _OPENING_CHUNKS * len(search.openings_of), 0.0
+        options.ClearField("max_per_document")
     if search.summary_of is not None:
         # A request for a summary resembles none of the chunks that it is about.
         options.top_k, options.min_relevance = _SUMMARY_HITS, 0.0
+        options.ClearField("max_per_document")
         if search.summary_of:
             _restrict(options, Comparison("document_id", Comparator.EQ, search.summary_of))
     return request

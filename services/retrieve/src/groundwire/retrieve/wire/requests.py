@@ -5,6 +5,7 @@ What breaks a rule raises InvalidRequestError, which names every violation.
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import Final
 
 import numpy as np
 
@@ -120,6 +121,7 @@ def parse_retrieve_request(
         exact=options.exact,
         snapshot=options.snapshot if options.HasField("snapshot") else None,
         diversity=options.diversity,
+        max_per_document=options.max_per_document if options.HasField("max_per_document") else None,
         rerank=options.rerank if options.HasField("rerank") else None,
         explain=options.explain,
         consistency_token=options.consistency_token,
@@ -135,13 +137,16 @@ def check_query(query: str, max_chars: int, field: str = "query") -> list[FieldV
     return [FieldViolation(field, WITHOUT_CONTROLS)] if has_controls(query) else []
 
 
+_COUNTS: Final = ("top_k", "max_per_document")
+_SHARES: Final = ("min_relevance", "dense_weight", "diversity")
+
+
 def _option_violations(message: pb.RetrieveRequest, max_top_k: int) -> Iterator[FieldViolation]:
     options = message.options
-    if options.HasField("top_k") and not 1 <= options.top_k <= max_top_k:
-        yield FieldViolation("options.top_k", f"must be 1 to {max_top_k}")
-    for share in ("min_relevance", "dense_weight", "diversity"):
-        if options.HasField(share) and not 0.0 <= getattr(options, share) <= 1.0:
-            yield FieldViolation(f"options.{share}", "must be 0.0 to 1.0")
+    for named in (*_COUNTS, *_SHARES):
+        least, most = (1, max_top_k) if named in _COUNTS else (0.0, 1.0)
+        if options.HasField(named) and not least <= getattr(options, named) <= most:
+            yield FieldViolation(f"options.{named}", f"must be {least} to {most}")
     # Positions are integers of SQL, which are signed.
     if options.HasField("snapshot") and options.snapshot >= 1 << 63:
         yield FieldViolation("options.snapshot", "must be below 2^63")

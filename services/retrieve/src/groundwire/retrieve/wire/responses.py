@@ -335,6 +335,8 @@ def _to_stage(stage: StageTrace, evidence: Evidence, plan: SearchPlan) -> explai
         case StageKind.VALIDATE:
             figures += [("min_relevance", plan.min_relevance, ""), ("top_k", plan.top_k, "")]
             figures.append(("diversity", plan.diversity, ""))
+            if plan.max_per_document is not None:
+                figures.append(("max_per_document", plan.max_per_document, ""))
         case _:
             pass
     message = explain_pb.ExplainStage(
