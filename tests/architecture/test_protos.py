@@ -37,7 +37,7 @@ CALLS = {
     "RetrieveService": "Retrieve BatchRetrieve RetrieveContext Expand ParseQuery EmbedTexts",
     "LibraryService": """
         GetDocument ListDocuments GetDocumentText ReadSpans LocateSources DescribeCollection GetChunk BatchGetChunks
-        ListChunks GetSchema ValidateMetadata ListStats ListQueryLogs GetPipelineStats""",
+        ListChunks GetSchema ValidateMetadata ListStats ListQueryLogs ListAuditEntries GetPipelineStats""",
     "ServerService": "GetServerInfo",
     "AnswerService": """
         CreateSession GetSession ListSessions ListMessages EndSession DeleteSession DeleteSessions Ask AskStream

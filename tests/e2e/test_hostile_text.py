@@ -199,6 +199,7 @@ RUNS: dict[str, list[list[str]]] = {
     "sessions end": [["{session}"], [ATTACK]],
     "sessions delete": [[ATTACK], ["--user", ATTACK]],
     "logs": [[], ["-c", ATTACK]],
+    "audit": [[], ["--resource", ATTACK], ["--subject", ATTACK]],
     "pipeline": [["-c", ATTACK]],
     "health": [["--service", ATTACK]],
     "config show": [[]],

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, insert, select
@@ -109,6 +110,34 @@ class Audit:
         with self._database.read() as connection:
             found = connection.execute(statement.order_by(audit.c.id).limit(limit)).mappings()
             return [AuditRow(**{str(name): value for name, value in row.items()}) for row in found]
+
+    def page(
+        self,
+        tenant: str,
+        *,
+        resource: str = "",
+        subject: str = "",
+        start: datetime | None = None,
+        end: datetime | None = None,
+        before_id: int | None = None,
+        limit: int,
+    ) -> list[AuditRow]:
+        """Return up to `limit` rows, newest first, with ids below `before_id`; empty texts and None mean any.
+
+        Their times are at or after `start` and before `end`.
+        """
+        statement = select(audit).where(audit.c.tenant == tenant)
+        for column, value in ((audit.c.resource, resource), (audit.c.subject, subject)):
+            if value:
+                statement = statement.where(column == value)
+        if start is not None:
+            statement = statement.where(audit.c.time >= epoch_ms(start))
+        if end is not None:
+            statement = statement.where(audit.c.time < epoch_ms(end))
+        if before_id is not None:
+            statement = statement.where(audit.c.id < before_id)
+        found = self._database.query(statement.order_by(audit.c.id.desc()).limit(limit)).mappings()
+        return [AuditRow(**{str(name): value for name, value in row.items()}) for row in found]
 
 
 def first_broken(rows: Sequence[AuditRow], previous_hash: str = "") -> AuditRow | None:

@@ -1,5 +1,6 @@
 """The catalog as use cases see it: one attribute for each aggregate."""
 
+from groundwire.catalog.audit import Audit
 from groundwire.catalog.chunks import Chunks, DuplicateChunks
 from groundwire.catalog.collections import Collections
 from groundwire.catalog.database import Database
@@ -26,6 +27,7 @@ class Catalog:
 
     def __init__(self, database: Database) -> None:
         self.database = database
+        self.audit = Audit(database)
         self.collections = Collections(database)
         self.documents = Documents(database)
         self.chunks = Chunks(database)

@@ -14,6 +14,7 @@ _SUMMARIES = {
     "answers": ("answers.app", "List and show stored answers."),
     "ask": ("search.ask", "Answer a question from a collection, with a verified citation for every sentence."),
     "chat": ("sessions.chat", "Ask questions one after another in a session."),
+    "audit": ("monitoring.audit", "Show who changed what is stored, newest first."),
     "backup": (
         "catalogs.backup",
         "Copy a catalog into a new folder as a consistent snapshot; its servers may keep running and writing.",

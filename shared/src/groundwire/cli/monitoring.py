@@ -1,4 +1,4 @@
-"""`groundwire health`, `pipeline`, `logs` and `stats`: how a server is, how fast it searches, and what it stores."""
+"""`groundwire health`, `pipeline`, `logs`, `audit` and `stats`: how a server is, what it did, and what it stores."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -14,7 +14,15 @@ from groundwire.api.retrieve.v1 import stats_pb2
 from groundwire.cli.connection import connect
 from groundwire.cli.messages import message_json, milliseconds
 from groundwire.cli.options import COUNT, is_json, server_options, text_option
-from groundwire.cli.output import counted, print_fields, print_json, print_line, print_table, printed_as_json
+from groundwire.cli.output import (
+    counted,
+    print_fields,
+    print_json,
+    print_line,
+    print_list,
+    print_table,
+    printed_as_json,
+)
 from groundwire.client import GroundwireClient
 from groundwire.client.contract import Contract
 from groundwire.client.transport import all_items
@@ -34,6 +42,7 @@ _SERVICES = (
 )
 # The server keeps the figures of the last hour.
 _LONGEST_WINDOW_S = 3600
+_AUDIT_COLUMNS = ("when", "subject", "change", "resource", "request")
 _STATS_COLUMNS = ("collection", "documents", "records", "chunks", "vectors", "characters", "overlap", "per document")
 
 
@@ -157,6 +166,35 @@ def logs(collection: str, count: int, since: str | None, until: str | None) -> N
         query = " ".join(entry.query.split()) or "(text not logged)"
         duration = f"{milliseconds(entry.processing_time):8.1f} ms"
         print_line(f"{_shown_time(entry.log_time)}  {duration}  {outcome:<24}  {entry.collection}  {query}")
+
+
+@click.command()
+@text_option("--resource", help="Only changes of this document, record or chunk, by id, or collection, by name.")
+@text_option("--subject", help="Only changes by this subject.")
+@click.option("-n", "--count", type=COUNT, default=20, help="Most entries to show.")
+@click.option("--since", metavar="TIME", help="Only changes from this time on; in UTC unless it has an offset.")
+@click.option("--until", metavar="TIME", help="Only changes before this time; in UTC unless it has an offset.")
+@server_options
+def audit(resource: str, subject: str, count: int, since: str | None, until: str | None) -> None:
+    """Show who changed what is stored, newest first."""
+    start, end = _timestamp(since, "--since"), _timestamp(until, "--until")
+    with connect() as client:
+        pages = all_items.blocking(
+            client,
+            Contract.list_audit_entries,
+            "entries",
+            page_size=min(count, _PAGE_SIZE),
+            resource=resource,
+            subject=subject,
+            start_time=start,
+            end_time=end,
+        )
+        entries = list(islice(pages, count))
+    rows = [
+        (_shown_time(each.change_time), each.subject, each.action.replace("_", " "), each.resource, each.request_id)
+        for each in entries
+    ]
+    print_list(entries, _AUDIT_COLUMNS, rows, "no changes")
 
 
 def _timestamp(text: str | None, option: str) -> Timestamp | None:

@@ -294,6 +294,7 @@ class Contract:
     parse_query = UnaryCall(retrieve_pb.ParseQueryRequest, retrieve_pb.ParseQueryResponse)
     embed_texts = UnaryCall(retrieve_pb.EmbedTextsRequest, retrieve_pb.EmbedTextsResponse)
     list_query_logs = UnaryCall(library_pb.ListQueryLogsRequest, library_pb.ListQueryLogsResponse)
+    list_audit_entries = UnaryCall(library_pb.ListAuditEntriesRequest, library_pb.ListAuditEntriesResponse)
     pipeline_stats = UnaryCall(library_pb.GetPipelineStatsRequest, library_pb.GetPipelineStatsResponse)
 
     create_session = UnaryCall(answer_pb.CreateSessionRequest, answer_pb.CreateSessionResponse)

@@ -116,6 +116,8 @@ METHODS: Final[Mapping[str, Method]] = MappingProxyType(
         "ListChunks": Method(Work.READ),
         # What others have searched for.
         "ListQueryLogs": Method(Work.READ, right=Right.ADMIN),
+        # Who has changed what.
+        "ListAuditEntries": Method(Work.READ, right=Right.ADMIN),
         "GetPipelineStats": Method(Work.READ),
         "GetSchema": Method(Work.READ),
         "ValidateMetadata": Method(Work.READ),

@@ -1,4 +1,4 @@
-"""The LibraryService: reads stored data, figures of collections, and the query log.
+"""The LibraryService: reads stored data, figures of collections, the query log and the audit log.
 
 The calls read the catalog; only the figures ask the engine, for the number of its vectors. Records in scopes that the
 caller may not see count as missing. Violations raise InvalidRequestError, which names the field.
@@ -13,15 +13,16 @@ from operator import itemgetter
 from typing import Any
 
 from groundwire.api.common.v1 import search_mode_pb2
+from groundwire.api.retrieve.v1 import audit_pb2, query_log_pb2, stats_pb2
 from groundwire.api.retrieve.v1 import library_service_pb2 as pb
 from groundwire.api.retrieve.v1 import library_service_pb2_grpc as pb_grpc
-from groundwire.api.retrieve.v1 import query_log_pb2, stats_pb2
+from groundwire.catalog.audit import AuditRow
 from groundwire.catalog.catalog import Catalog
 from groundwire.catalog.filters import is_in_scopes
 from groundwire.catalog.query_log import QueryLogs
 from groundwire.catalog.vectors import no_vector
 from groundwire.kernel.chunk import StoredChunk
-from groundwire.kernel.clock import Clock
+from groundwire.kernel.clock import Clock, from_epoch_ms
 from groundwire.kernel.document import Document, DocumentReference
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import (
@@ -38,7 +39,7 @@ from groundwire.kernel.errors import (
 )
 from groundwire.kernel.filter_parsing import resolve_filter
 from groundwire.kernel.filters import MAX_PATTERN_CHARS, And, Comparator, Comparison, Filter, Like
-from groundwire.kernel.identifiers import parse_collection_name
+from groundwire.kernel.identifiers import WITHOUT_CONTROLS, has_controls, parse_collection_name
 from groundwire.kernel.identity import Identity
 from groundwire.kernel.latencies import Latencies
 from groundwire.kernel.query_log import LoggedQuery
@@ -458,10 +459,7 @@ class LibraryServicer(pb_grpc.LibraryServiceServicer):
     def ListQueryLogs(self, request: pb.ListQueryLogsRequest) -> pb.ListQueryLogsResponse:
         """Return a page of queries logged in a period, newest first."""
         tenant, collection = request_context.current().tenant, _collection(request.collection)
-        start = parse_timestamp(request.start_time, "start_time") if request.HasField("start_time") else None
-        end = parse_timestamp(request.end_time, "end_time") if request.HasField("end_time") else None
-        if start is not None and end is not None and end < start:
-            raise InvalidRequestError.of("end_time", "must not be before start_time")
+        start, end = _period(request)
         position, limit = self.tokens.begin(request)
         if collection is not None:
             self.catalog.collections.get(tenant, collection)
@@ -470,6 +468,25 @@ class LibraryServicer(pb_grpc.LibraryServiceServicer):
         rows = self.logs.page(tenant, collection=collection, start=start, end=end, after=after, limit=limit)
         logs, token = self.tokens.page(request, rows, limit, lambda row: _to_log_message(row[0]), itemgetter(1))
         return pb.ListQueryLogsResponse(logs=logs, next_page_token=token)
+
+    @in_worker
+    def ListAuditEntries(self, request: pb.ListAuditEntriesRequest) -> pb.ListAuditEntriesResponse:
+        """Return a page of the changes in a period, newest first."""
+        given = (("resource", request.resource), ("subject", request.subject))
+        refuse(FieldViolation(field, WITHOUT_CONTROLS) for field, value in given if has_controls(value))
+        start, end = _period(request)
+        position, limit = self.tokens.begin(request)
+        rows = self.catalog.audit.page(
+            request_context.current().tenant,
+            resource=request.resource,
+            subject=request.subject,
+            start=start,
+            end=end,
+            before_id=int(position[0]) if position else None,
+            limit=limit,
+        )
+        entries, token = self.tokens.page(request, rows, limit, _to_audit_message, lambda row: (row.id,))
+        return pb.ListAuditEntriesResponse(entries=entries, next_page_token=token)
 
     @in_worker
     def GetPipelineStats(self, request: pb.GetPipelineStatsRequest) -> pb.GetPipelineStatsResponse:
@@ -496,6 +513,35 @@ class LibraryServicer(pb_grpc.LibraryServiceServicer):
             start_time=to_timestamp(since),
             vector_engine=engine_name(self.vectors),
         )
+
+
+def _period(
+    request: pb.ListQueryLogsRequest | pb.ListAuditEntriesRequest,
+) -> tuple[datetime | None, datetime | None]:
+    """Return the first moment that a list asks for, and that after its last, None for no bound.
+
+    Raises:
+        InvalidRequestError: they are no times, or the second is before the first.
+    """
+    start = parse_timestamp(request.start_time, "start_time") if request.HasField("start_time") else None
+    end = parse_timestamp(request.end_time, "end_time") if request.HasField("end_time") else None
+    if start is not None and end is not None and end < start:
+        raise InvalidRequestError.of("end_time", "must not be before start_time")
+    return start, end
+
+
+def _to_audit_message(row: AuditRow) -> audit_pb2.AuditEntry:
+    return audit_pb2.AuditEntry(
+        entry_id=row.id,
+        change_time=to_timestamp(from_epoch_ms(row.time)),
+        action=row.action,
+        resource=row.resource,
+        subject=row.subject,
+        request_id=row.request_id,
+        snapshot=row.position,
+        previous_hash=row.previous_hash,
+        hash=row.hash,
+    )
 
 
 def _check_count(entries: Sized, field: str) -> None:

@@ -104,6 +104,11 @@ class LibraryServiceStub:
                 request_serializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.ListQueryLogsRequest.SerializeToString,
                 response_deserializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.ListQueryLogsResponse.FromString,
                 _registered_method=True)
+        self.ListAuditEntries = channel.unary_unary(
+                '/groundwire.api.retrieve.v1.LibraryService/ListAuditEntries',
+                request_serializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.ListAuditEntriesRequest.SerializeToString,
+                response_deserializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.ListAuditEntriesResponse.FromString,
+                _registered_method=True)
         self.GetPipelineStats = channel.unary_unary(
                 '/groundwire.api.retrieve.v1.LibraryService/GetPipelineStats',
                 request_serializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.GetPipelineStatsRequest.SerializeToString,
@@ -225,6 +230,13 @@ class LibraryServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListAuditEntries(self, request, context):
+        """Returns entries of the audit log: the changes of what is stored, newest first. Safe to retry.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetPipelineStats(self, request, context):
         """Returns figures of this server's searches since it started, or of a recent window.
         """
@@ -299,6 +311,11 @@ def add_LibraryServiceServicer_to_server(servicer, server):
                     servicer.ListQueryLogs,
                     request_deserializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.ListQueryLogsRequest.FromString,
                     response_serializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.ListQueryLogsResponse.SerializeToString,
+            ),
+            'ListAuditEntries': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListAuditEntries,
+                    request_deserializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.ListAuditEntriesRequest.FromString,
+                    response_serializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.ListAuditEntriesResponse.SerializeToString,
             ),
             'GetPipelineStats': grpc.unary_unary_rpc_method_handler(
                     servicer.GetPipelineStats,
@@ -662,6 +679,33 @@ class LibraryService:
             '/groundwire.api.retrieve.v1.LibraryService/ListQueryLogs',
             groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.ListQueryLogsRequest.SerializeToString,
             groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.ListQueryLogsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListAuditEntries(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwire.api.retrieve.v1.LibraryService/ListAuditEntries',
+            groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.ListAuditEntriesRequest.SerializeToString,
+            groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.ListAuditEntriesResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -87,6 +87,8 @@ class LibraryServiceStub:
     """
     ListQueryLogs: _grpc.UnaryUnaryMultiCallable[_library_service_pb2.ListQueryLogsRequest, _library_service_pb2.ListQueryLogsResponse]
     """Returns logged queries, newest first."""
+    ListAuditEntries: _grpc.UnaryUnaryMultiCallable[_library_service_pb2.ListAuditEntriesRequest, _library_service_pb2.ListAuditEntriesResponse]
+    """Returns entries of the audit log: the changes of what is stored, newest first. Safe to retry."""
     GetPipelineStats: _grpc.UnaryUnaryMultiCallable[_library_service_pb2.GetPipelineStatsRequest, _library_service_pb2.GetPipelineStatsResponse]
     """Returns figures of this server's searches since it started, or of a recent window."""
 
@@ -149,6 +151,8 @@ class LibraryServiceAsyncStub(LibraryServiceStub):
     """
     ListQueryLogs: _aio.UnaryUnaryMultiCallable[_library_service_pb2.ListQueryLogsRequest, _library_service_pb2.ListQueryLogsResponse]  # type: ignore[assignment]
     """Returns logged queries, newest first."""
+    ListAuditEntries: _aio.UnaryUnaryMultiCallable[_library_service_pb2.ListAuditEntriesRequest, _library_service_pb2.ListAuditEntriesResponse]  # type: ignore[assignment]
+    """Returns entries of the audit log: the changes of what is stored, newest first. Safe to retry."""
     GetPipelineStats: _aio.UnaryUnaryMultiCallable[_library_service_pb2.GetPipelineStatsRequest, _library_service_pb2.GetPipelineStatsResponse]  # type: ignore[assignment]
     """Returns figures of this server's searches since it started, or of a recent window."""
 
@@ -286,6 +290,14 @@ class LibraryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_library_service_pb2.ListQueryLogsResponse, _abc.Awaitable[_library_service_pb2.ListQueryLogsResponse]]:
         """Returns logged queries, newest first."""
+
+    @_abc_1.abstractmethod
+    def ListAuditEntries(
+        self,
+        request: _library_service_pb2.ListAuditEntriesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_library_service_pb2.ListAuditEntriesResponse, _abc.Awaitable[_library_service_pb2.ListAuditEntriesResponse]]:
+        """Returns entries of the audit log: the changes of what is stored, newest first. Safe to retry."""
 
     @_abc_1.abstractmethod
     def GetPipelineStats(
