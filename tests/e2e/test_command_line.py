@@ -657,6 +657,37 @@ def test_what_cannot_be_meant_is_a_usage_error_that_names_it(tmp_path: Path, com
     assert {path.name for path in tmp_path.iterdir()} <= {"latin.env", "nul.env", "cut.env", "data"}
 
 
+def test_variables_stand_for_the_collection_and_the_env_file(address: str, tmp_path: Path) -> None:
+    done = groundwire("ask", QUESTION, "--json", address=address, GROUNDWIRE_COLLECTION="notes")
+    assert json.loads(done.stdout)["citations"][0]["source"] == "tides.md"
+    other = groundwire("ask", QUESTION, "-c", "nowhere", address=address, GROUNDWIRE_COLLECTION="notes")
+    assert "'nowhere' does not exist" in other.stderr
+    file = tmp_path / "server.env"
+    file.write_text("GROUNDWIRE_WORKERS=5\n", encoding="utf-8")
+    variables = {"GROUNDWIRE_ENV_FILE": str(file), "GROUNDWIRE_COLLECTION": "notes"}
+    shown = groundwire("config", "show", "--json", **variables)
+    assert shown.returncode == 0, shown.stderr
+    assert json.loads(shown.stdout)["GROUNDWIRE_WORKERS"] == 5
+    missing = groundwire("config", "show", GROUNDWIRE_ENV_FILE=str(tmp_path / "none"))
+    assert missing.returncode == 2
+    assert "--env-file" in missing.stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "url", "told"),
+    [
+        ("--vectors", "qdrant-edge:vectors?on_disk=true", "vectors: 'qdrant-edge:vectors?on_disk=true' has options"),
+        ("--vectors", "chroma:vectors?x=1", "vectors: 'chroma:vectors?x=1' has options"),
+        ("--catalog", "sqlite:catalog.db?mode=ro", "catalog: 'sqlite:catalog.db?mode=ro' has options"),
+    ],
+)
+def test_options_where_there_are_none_are_refused(tmp_path: Path, option: str, url: str, told: str) -> None:
+    data = ("--data", str(tmp_path / "data"), "--embedder", "hashing:8")
+    done = groundwire("serve", "--listen", "127.0.0.1:0", *data, option, url)
+    assert done.returncode == 2
+    assert told in done.stderr
+
+
 def test_the_settings_that_are_shown_are_an_env_file(tmp_path: Path) -> None:
     own = {"GROUNDWIRE_CALLER_CALLS": "3", "GROUNDWIRE_INSECURE": "1"}
     shown = groundwire("config", "show", **own).stdout

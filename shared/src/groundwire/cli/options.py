@@ -33,7 +33,9 @@ class WholeNumber(click.types.IntParamType):
 
 
 INT32, INT64, COUNT = WholeNumber(32), WholeNumber(64), WholeNumber(32, least=1)
-collection_option = click.option("--collection", "-c", required=True, help="Collection to use.")
+collection_option = click.option(
+    "--collection", "-c", envvar="GROUNDWIRE_COLLECTION", required=True, help="Collection to use."
+)
 # The help names no default where it is an empty text.
 text_option = partial(click.option, default="", show_default=False)
 etag_option = text_option("--etag", help="Change it only if it still has this etag.")

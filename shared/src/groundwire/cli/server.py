@@ -46,6 +46,7 @@ def _read_variables(_context: click.Context, _option: click.Parameter, file: Pat
 
 env_file_option = click.option(
     "--env-file",
+    envvar="GROUNDWIRE_ENV_FILE",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     expose_value=False,
     callback=_read_variables,

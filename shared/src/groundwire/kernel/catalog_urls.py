@@ -17,6 +17,8 @@ def below(folder: Path, url: str, file: str, field: str) -> str:
         InvalidRequestError: the URL is of another form; names the field.
     """
     if url.startswith("sqlite:"):
+        if "?" in url:  # else they would become part of the name of the file
+            raise InvalidRequestError.of(field, f"{url!r} has options, and sqlite:FILE takes none")
         return f"sqlite:{folder / (url.removeprefix('sqlite:') or file)}"
     if not is_on_server(url):
         raise InvalidRequestError.of(field, f"{url!r} must have the form sqlite:FILE or postgresql://…")

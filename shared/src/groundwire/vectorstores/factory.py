@@ -13,6 +13,7 @@ SCHEMES = (
 """What `open_vector_store` understands; DIR may be left out and is then `vectors`, and so may the port."""
 
 _DEFAULT_FOLDER = "vectors"
+_IN_FOLDERS = ("qdrant-edge", "chroma")
 
 
 def open_vector_store(
@@ -50,6 +51,8 @@ def open_vector_store(
         return chroma_server.ChromaServerVectorStore(chroma_server.ChromaAddress.parse(url, api_key))
     scheme, colon, rest = url.partition(":")
     folder = data_dir / (rest or _DEFAULT_FOLDER)
+    if "?" in rest and scheme in _IN_FOLDERS:  # else they would become part of the name of the folder
+        raise InvalidRequestError.of("vectors", f"{url!r} has options, and an engine in a folder takes none")
     match scheme + colon:
         case "memory:" if not rest:
             from groundwire.vectorstores.memory import MemoryVectorStore  # noqa: PLC0415
