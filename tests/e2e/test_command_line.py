@@ -215,6 +215,10 @@ def test_answers_of_changed_sources_are_listed_as_stale(address: str, tmp_path: 
     asked = groundwire("ask", "When do red owls hunt?", "-c", "changing", "--session", "new", "--json", address=address)
     session, answer = json.loads(asked.stdout)["session_id"], json.loads(asked.stdout)["message_id"]
     assert groundwire("answers", "list", "--stale", "-c", "changing", address=address).stdout == "no answers\n"
+    document = json.loads(asked.stdout)["citations"][0]["document_id"]
+    citing = groundwire("answers", "list", "--document", document, "--json", address=address)
+    assert [each["answer"]["message_id"] for each in json.loads(citing.stdout)] == [answer]
+    assert groundwire("answers", "list", "--document", "doc_x", address=address).stdout == "no answers\n"
     shown = groundwire("answers", "get", session, answer, address=address).stdout
     assert shown.splitlines()[0] == "When do red owls hunt?"
     assert shown.endswith("generation 1: still true\n")

@@ -104,10 +104,17 @@ async def test_answers_of_sources_that_changed_or_vanished_are_stale(rig: Rig) -
     assert {each.source_uri for each in of_foxes.citations} == {"foxes.txt"}
     assert {each.source_uri for each in of_wolves.citations} == {"wolves.txt"}
     assert await _list(rig, stale=True) == []
+    for document, answers in ((wolves, [of_wolves]), (foxes, [of_foxes, of_bread])):
+        citing = await _list(rig, document_id=document.document_id)
+        assert [each.answer.message_id for each in citing] == [each.message_id for each in answers]
+    assert await _list(rig, document_id="doc_x") == []
+    assert await _list(rig, document_id=wolves.document_id, user_id="ann") == []
     rig.library.put("foxes.txt", ["At dawn it is cold. Red foxes eat small mice. Bread is old."], replaces=foxes)
     stale = await _list(rig, stale=True)
     assert [each.answer.message_id for each in stale] == [of_foxes.message_id, of_bread.message_id]
     assert [each.stale for each in await _list(rig)] == [True, True, False]
+    assert len(await _list(rig, document_id=foxes.document_id, stale=True)) == 2
+    assert await _list(rig, document_id=wolves.document_id, stale=True) == []
     moved = await _get(rig, of_foxes)
     assert moved.answer.stale
     here = next(index for index, each in enumerate(of_foxes.citations) if each.quote == "Red foxes eat small mice.")

@@ -24,9 +24,10 @@ _COLUMNS = ("time", "session", "answer", "stale", "question")
 @text_option("--collection", "-c", help="Only answers from this collection.")
 @text_option("--user", help="Only answers in sessions of this user.")
 @text_option("--session", help="Only answers of this session.")
+@text_option("--document", metavar="ID", help="Only answers that cite this document.")
 @click.option("--stale", is_flag=True, help="Only answers whose sources have changed since or are gone.")
 @server_options
-def list_answers(collection: str, user: str, session: str, *, stale: bool) -> None:
+def list_answers(collection: str, user: str, session: str, document: str, *, stale: bool) -> None:
     """List stored answers, newest first."""
     with connect() as client:
         pages = all_items.blocking(
@@ -36,6 +37,7 @@ def list_answers(collection: str, user: str, session: str, *, stale: bool) -> No
             collection=collection,
             user_id=user,
             session_id=session,
+            document_id=document,
             stale=stale,
         )
         answers = list(pages)

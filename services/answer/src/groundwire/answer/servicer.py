@@ -248,7 +248,14 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         position = self.page_tokens.read(request.page_token, tenant=tenant, request=request)
         after = messages.parse_answer_position(position)
         page, following = await list_answers(
-            self.sessions, self.library, tenant, wanted, after, size, only_stale=request.stale
+            self.sessions,
+            self.library,
+            tenant,
+            wanted,
+            after,
+            size,
+            only_stale=request.stale,
+            document_id=request.document_id,
         )
         if not page and following is None and after is None:
             await self._refuse_unknown(request.collection)

@@ -240,10 +240,12 @@ async def list_answers(
     limit: int,
     *,
     only_stale: bool,
+    document_id: str,
 ) -> tuple[list[ListedAnswer], tuple[str, int] | None]:
     """Return up to `limit` answers behind `after`, the newest first, and where the next page begins, None at the end.
 
-    There may be fewer although more follow: a page looks at 1,000 answers.
+    There may be fewer although more follow: a page looks at 1,000 answers. An empty `document_id` means whatever they
+    cite.
     """
     listed: list[ListedAnswer] = []
     for _ in range(_MOST_READ // _READ_AT_A_TIME):
@@ -253,7 +255,9 @@ async def list_answers(
         for kept in batch:
             after = kept.position
             entry = ListedAnswer(kept, _is_stale(kept, live))
-            if only_stale and not entry.is_stale:
+            citations = kept.reply.answer.citations if kept.reply.answer else ()
+            is_of_document = not document_id or any(each.document_id == document_id for each in citations)
+            if not is_of_document or (only_stale and not entry.is_stale):
                 continue
             if len(listed) == limit:
                 return listed, listed[-1].kept.position

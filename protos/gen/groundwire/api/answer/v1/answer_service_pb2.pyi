@@ -1176,6 +1176,7 @@ class ListAnswersRequest(_message.Message):
     STALE_FIELD_NUMBER: _builtins.int
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    DOCUMENT_ID_FIELD_NUMBER: _builtins.int
     collection: _builtins.str
     """Optional. Only answers from this collection; empty means all. COLLECTION_NOT_FOUND where there is neither such an
     answer nor a collection of this name.
@@ -1194,6 +1195,10 @@ class ListAnswersRequest(_message.Message):
     """Optional. `next_page_token` of the previous response; all other fields but `page_size` must repeat that
     request, otherwise INVALID_ARGUMENT with INVALID_PAGE_TOKEN.
     """
+    document_id: _builtins.str
+    """Optional. Only answers that cite this document, by its id, also of an earlier generation: those that a change of it
+    makes stale. Empty means all.
+    """
     def __init__(
         self,
         *,
@@ -1203,10 +1208,11 @@ class ListAnswersRequest(_message.Message):
         stale: _builtins.bool = ...,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
+        document_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "page_size", b"page_size", "page_token", b"page_token", "session_id", b"session_id", "stale", b"stale", "user_id", b"user_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "document_id", b"document_id", "page_size", b"page_size", "page_token", b"page_token", "session_id", b"session_id", "stale", b"stale", "user_id", b"user_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
