@@ -178,6 +178,19 @@ async def test_the_latest_turns_are_read_where_not_all_fit(
     assert "The harbour has 1 boats" not in asked
 
 
+async def test_the_latest_turn_is_read_where_one_before_it_fills_the_context(
+    model: ScriptedModel, writes: Callable[..., ChatSummaries]
+) -> None:
+    model.says("I prefer tea.")
+    long = " ".join(f"The harbour has {number} boats." for number in range(1, 400))
+    turns = [turn(Role.USER, 1, long), turn(Role.USER, 2, "I prefer tea.")]
+    assert (await writes(context_tokens=1200, reply_tokens=100).summarise(turns)).text == "User: I prefer tea."
+    assert "boats" not in str(model.requests[0]["messages"])
+    with pytest.raises(GenerationFailedError) as caught:
+        await writes(context_tokens=1200, reply_tokens=100).summarise(turns[:1])
+    assert (caught.value.failure, len(model.requests)) == (GenerationFailure.REJECTED, 1)
+
+
 def test_an_answer_may_rest_on_no_question_of_a_summary_and_on_nothing_the_assistant_said() -> None:
     summary = f"User: {HOME}\nAssistant: {LIMIT}\nUser asked: Show me my invoices."
     assert without_hearsay(summary).rstrip() == f"User: {HOME}"

@@ -115,10 +115,12 @@ class ChatSummaries:
             lines = "\n".join(each.content for each in shown)
             text = f"{boundary}\n{lines}\n{boundary}"
             tokens = await self._endpoint.count_tokens(f"{instructions}\n{text}", limit)
-            if tokens <= self._endpoint.prompt_tokens and shown:
+            if tokens <= self._endpoint.prompt_tokens:
                 return [{"role": "system", "content": instructions}, {"role": "user", "content": text}]
+            if len(shown) == 1:
+                break
             # The latest turns, a tenth less than would just fit: tokens are not spread evenly over a text.
-            shown = shown[-int(0.9 * len(shown) * self._endpoint.prompt_tokens / tokens) or len(shown) :]
+            shown = shown[-max(1, int(0.9 * len(shown) * self._endpoint.prompt_tokens / tokens)) :]
         raise GenerationFailedError(GenerationFailure.REJECTED, "no turn fits into the context")
 
     async def _supported(
