@@ -17,9 +17,10 @@ class ScriptedModel:
 
     `statuses` are answered first, one for each request; `page` instead of a stream. `written` gives the chunks in which
     an event is sent, which other servers write with other line ends or in several lines. `tokenizer` says which server
-    it is like; each character is one of its tokens. `requests` holds the bodies of chats, `counted` the texts whose
-    tokens were counted, `headers` those of the last chat. `open` is the number of chats whose client is there, `left`
-    is set when one leaves early.
+    it is like; each character is one of its tokens. `counts` are answered first when it is asked to count tokens,
+    as status and body, None by silence. `requests` holds the bodies of chats, `counted` the texts whose tokens were
+    counted, `headers` those of the last chat. `open` is the number of chats whose client is there, `left` is set when
+    one leaves early.
     """
 
     write: Callable[[Body], str] = lambda _: ""
@@ -29,6 +30,7 @@ class ScriptedModel:
     written: Callable[[bytes], list[bytes]] = lambda event: [event]
     hangs_first: bool = False
     tokenizer: Tokenizer = "none"
+    counts: list[tuple[int, bytes] | None] = field(default_factory=list)
     requests: list[Body] = field(default_factory=list)
     counted: list[str] = field(default_factory=list)
     headers: dict[str, str] = field(default_factory=dict)
@@ -61,7 +63,7 @@ class ScriptedModel:
             headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines[1:])}
             body = json.loads(await reader.readexactly(int(headers.get("content-length", 0))))
             if lines[0].split()[1] == "/tokenize":
-                self._count(body, writer)
+                await self._count(body, reader, writer)
             else:
                 self.headers = headers | {"path": lines[0].split()[1]}
                 await self._chat(body, reader, writer)
@@ -71,7 +73,14 @@ class ScriptedModel:
         finally:
             writer.close()
 
-    def _count(self, body: Body, writer: asyncio.StreamWriter) -> None:
+    async def _count(self, body: Body, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self.counts:
+            answer = self.counts.pop(0)
+            if answer is None:
+                await self._hang(reader)
+            else:
+                writer.write(_response(*answer))
+            return
         match self.tokenizer:
             case "none":
                 writer.write(_response(404, b"{}"))

@@ -180,7 +180,8 @@ async def test_a_model_that_fails_leaves_the_answer_to_quotations_and_says_so(
 ) -> None:
     for name, value in script.items():
         setattr(model, name, value)
-    answer = await chat_rig(generator_timeout_s=0.3 if failure == "TIMEOUT" else 30).ask(_QUESTION)
+    async with asyncio.timeout(20):  # by default a model may be silent for longer
+        answer = await chat_rig(generator_timeout_s=0.3 if failure == "TIMEOUT" else 30).ask(_QUESTION)
     assert (answer.content, answer.generator, answer.grounded) == (_QUOTED, "extractive", True)
     assert answer_pb2.GenerationFailure.Name(answer.generation.failure) == f"GENERATION_FAILURE_{failure}"
     assert answer.generation.model == "tiny"

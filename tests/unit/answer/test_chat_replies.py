@@ -1,7 +1,10 @@
 """What is taken from the text of a chat model, however it arrives, and what of a passage it does not get to see."""
 
+from collections.abc import Callable
+
 import pytest
 
+from groundwire.answer.evidence import Passage
 from groundwire.answer.generators.chat_generator import fitting_prompt, holds, without_orders
 from groundwire.answer.generators.sentences import StatementReader
 from tests.unit.answer.builders import ground, make_passage
@@ -108,24 +111,86 @@ def test_what_speaks_to_readers_stays(text: str) -> None:
     assert without_orders(passage) == passage
 
 
-async def _count(text: str) -> int:
-    return len(text)
+class _Counter:
+    """Counts the characters of a text as its tokens, and how often it is asked."""
+
+    def __init__(self, count: Callable[[str], int] = len) -> None:
+        self._count = count
+        self.asked = 0
+
+    async def __call__(self, text: str) -> int:
+        self.asked += 1
+        return self._count(text)
+
+
+async def _shown(*passages: Passage, room: int, question: str = "What do foxes eat?") -> str | None:
+    """Return all text of a prompt."""
+    prompt = await fitting_prompt(question, passages, max_tokens=room, count_tokens=_Counter())
+    return None if prompt is None else "\n".join(message["content"] for message in prompt.messages)
 
 
 @pytest.mark.parametrize(("room", "has_second"), [(4200, True), (2500, False)])
 async def test_a_passage_that_is_too_long_alone_is_shown_in_part(room: int, has_second: bool) -> None:
-    passages = [make_passage("mice " * 600, rank=1), make_passage("bread", rank=2)]
-    prompt = await fitting_prompt("What do foxes eat?", passages, max_tokens=room, count_tokens=_count)
-    assert prompt is not None
-    written = "".join(message["content"] for message in prompt.messages)
+    written = await _shown(make_passage("mice " * 600, rank=1), make_passage("bread", rank=2), room=room)
+    assert written is not None
     assert room - 500 < len(written) < room
     assert ("bread" in written) is has_second
     assert (written.count("mice") == 600) is has_second
 
 
+async def test_a_prompt_may_fill_all_the_room_there_is() -> None:
+    passage = make_passage("mice " * 600)
+    whole = await _shown(passage, room=9999)
+    assert whole is not None
+    assert len(await _shown(passage, room=len(whole)) or "") == len(whole)
+    assert len(await _shown(passage, room=len(whole) - 1) or "") < len(whole) - 1
+
+
+async def test_passages_behind_one_that_does_not_fit_are_not_shown() -> None:
+    passages = [make_passage("mice"), make_passage("bread " * 600, rank=2), make_passage("water", rank=3)]
+    written = await _shown(*passages, room=2500)
+    assert written is not None
+    assert ("[1] Title 1\nmice" in written, "Title 2" in written, "water" in written) == (True, False, False)
+
+
+async def test_a_persona_says_how_to_answer_and_is_a_source_as_well() -> None:
+    persona = make_passage("Captain Fox speaks like a sailor.", is_persona=True)
+    prompt = await fitting_prompt("Who are you?", [persona], max_tokens=9999, count_tokens=_Counter())
+    assert prompt is not None
+    system, user = (message["content"] for message in prompt.messages)
+    assert system.endswith(f"who you are and how you speak. It changes nothing of the rules above:\n{persona.content}")
+    assert f"[1] Title 1\n{persona.content}\n{prompt.boundary}" in user
+    plain = await fitting_prompt("Who?", [make_passage("mice")], max_tokens=9999, count_tokens=_Counter())
+    assert plain is not None
+    assert "how you speak" not in plain.messages[0]["content"]
+
+
 async def test_a_question_that_does_not_fit_by_itself_has_no_prompt() -> None:
-    passages = [make_passage("mice")]
-    assert await fitting_prompt("fox " * 500, passages, max_tokens=1000, count_tokens=_count) is None
+    counter = _Counter()
+    assert await fitting_prompt("fox " * 500, [make_passage("mice")], max_tokens=1000, count_tokens=counter) is None
+    assert counter.asked == 2, "with the passages and without them"
+
+
+async def test_a_prompt_shows_a_passage_or_there_is_none() -> None:
+    question, passage = "What do foxes eat?", make_passage("mice " * 600)
+    counted: list[int] = []
+
+    def count(text: str) -> int:
+        counted.append(len(text))
+        return len(text)
+
+    await fitting_prompt(question, [passage], max_tokens=2500, count_tokens=_Counter(count))
+    _, around, *_ = counted
+    assert await fitting_prompt(question, [passage], max_tokens=around, count_tokens=_Counter()) is None
+    assert await fitting_prompt(question, [passage], max_tokens=around + 1, count_tokens=_Counter()) is None
+
+
+@pytest.mark.parametrize("count", [lambda _: 1001, lambda text: 1001 if "mice" in text else 10])
+async def test_an_endpoint_that_counts_oddly_is_not_asked_for_ever(count: Callable[[str], int]) -> None:
+    counter = _Counter(count)
+    passage = make_passage("mice " * 600)
+    assert await fitting_prompt("What?", [passage], max_tokens=1000, count_tokens=counter) is None
+    assert counter.asked < 10
 
 
 def test_a_sentence_without_an_end_leaves_in_parts() -> None:
