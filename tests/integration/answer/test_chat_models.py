@@ -10,12 +10,16 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+from groundwire.answer.generators import chat_generator
 from groundwire.answer.settings import AnswerSettings, ChatModel
 from groundwire.api.answer.v1 import answer_pb2
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.common.v1 import degraded_stage_pb2
+from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
 from groundwire.kernel.errors import OverloadedError
+from groundwire.kernel.filter_parsing import parse_filter
 from groundwire.kernel.identifiers import has_controls
+from groundwire.rpc.filter_messages import to_filter_message
 from tests.integration.answer.conftest import MakeRig
 from tests.integration.answer.rig import Rig, make_ask
 from tests.scripted_model import ScriptedModel, scripted_model
@@ -66,10 +70,31 @@ async def test_true_sentences_leave_with_exact_citations_and_others_are_dropped(
 async def test_numbers_of_the_model_cite_nothing_by_themselves(model: ScriptedModel, chat_rig: MakeChatRig) -> None:
     model.says("Red foxes eat small mice [9][2]. Elephants are made of cheese [1][77].")
     answer = await chat_rig().ask(_QUESTION)
-    assert answer.content == _QUOTED
+    assert (answer.content, answer.generator) == (_QUOTED, "tiny")
+    assert answer.generation.dropped_sentence_count == 1
     assert [each.quote for each in answer.citations] == ["Red foxes eat small mice."]
     retrieved = {hit.chunk.chunk_id for hit in answer.hits}
     assert {each.chunk_id for each in answer.citations} <= retrieved
+
+
+async def test_numbers_say_where_to_look_first(model: ScriptedModel, chat_rig: MakeChatRig) -> None:
+    rig = chat_rig()
+    for number in range(5):
+        rig.library.put(f"fox-{number}.txt", [f"Red foxes eat small mice. In valley {number} they hunt by day."])
+    where = to_filter_message(parse_filter({"source": {"$like": "fox-%"}}))
+
+    async def cited(numbers: str) -> tuple[list[str], list[str]]:
+        model.says(f"Red foxes eat small mice {numbers}.")
+        answer = await rig.ask(_QUESTION, options=RetrievalOptions(filter=where, top_k=5))
+        return [each.chunk_id for each in answer.citations], [hit.chunk.chunk_id for hit in answer.hits]
+
+    for number in range(1, 6):
+        found, hits = await cited(f"[{number}]")
+        assert (found, len(hits)) == ([hits[number - 1]], 5)
+    # A sentence that any source may support has the first that do, and not as many as there are.
+    for numbers in ("[0]", "[6]", ""):
+        found, hits = await cited(numbers)
+        assert found == hits[:3]
 
 
 async def test_annotate_lets_all_pass_and_names_what_no_source_supports(
@@ -255,11 +280,52 @@ async def test_what_fails_before_the_first_word_is_tried_once_more(
     assert len(model.requests) == 2
 
 
+async def test_a_question_for_which_the_context_is_too_small_is_answered_by_quotations(
+    model: ScriptedModel, chat_rig: MakeChatRig
+) -> None:
+    model.tokenizer = "llama.cpp"
+    answer = await chat_rig(generator_context_tokens=700, generator_reply_tokens=100).ask(_QUESTION)
+    assert (answer.content, answer.generator) == (_QUOTED, "extractive")
+    assert answer.generation.failure == answer_pb2.GENERATION_FAILURE_REJECTED
+    assert model.requests == []
+
+
 async def test_a_model_may_say_that_the_sources_do_not_answer(model: ScriptedModel, chat_rig: MakeChatRig) -> None:
     model.says("No answer.")
     answer = await chat_rig().ask(_QUESTION)
     assert answer.refusal_reason == answer_pb2.REFUSAL_REASON_WEAK_SUPPORT
     assert (answer.generator, answer.generation.failure) == ("tiny", 0)
+
+
+async def test_that_the_sources_do_not_answer_ends_no_answer_that_has_begun(
+    model: ScriptedModel, chat_rig: MakeChatRig
+) -> None:
+    model.says(_TRUE, "NO ANSWER", _ALSO_TRUE)
+    answer = await chat_rig().ask(_QUESTION)
+    assert answer.content == f"{_QUOTED}\nThe red fox hunts at night. [2]"
+    assert answer.generation.dropped_sentence_count == 1
+
+
+@pytest.mark.parametrize(("policy", "has_it"), [(answer_pb2.GROUNDING_POLICY_STRICT, False), (_ANNOTATE, True)])
+async def test_what_a_model_says_about_its_answer_needs_no_source_and_has_none(
+    model: ScriptedModel, chat_rig: MakeChatRig, policy: answer_pb2.GroundingPolicy.ValueType, has_it: bool
+) -> None:
+    model.says("Here is what I found: red foxes eat small mice [1].", _ALSO_TRUE)
+    answer = await chat_rig().ask(_QUESTION, grounding=policy)
+    assert answer.content.endswith("The red fox hunts at night. [1]")
+    assert answer.content.startswith("Here is what I found: red foxes eat small mice.") is has_it
+    assert (answer.grounded, list(answer.unsupported_spans)) == (True, [])
+
+
+async def test_a_reply_in_which_nothing_is_supported_is_not_read_for_ever(
+    model: ScriptedModel, chat_rig: MakeChatRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chat_generator, "_MAX_REPLY_CHARS", 400)
+    model.says(*(f"Red foxes eat {number} kilograms of gold." for number in range(20)))
+    model.ending = "hang"
+    answer = await chat_rig().ask(_QUESTION)
+    assert (answer.content, answer.generation.failure) == (_QUOTED, answer_pb2.GENERATION_FAILURE_INTERRUPTED)
+    await asyncio.wait_for(model.left.wait(), 10)
 
 
 async def test_a_long_reply_is_cut_at_the_limit_and_not_read_on(model: ScriptedModel, chat_rig: MakeChatRig) -> None:
@@ -418,6 +484,24 @@ async def test_documents_stand_as_data_within_a_boundary_that_is_new_each_time(
     assert len(set(boundaries)) == 2
 
 
+@pytest.mark.parametrize(("repeats", "is_stopped"), [(3, False), (4, True)])
+async def test_a_few_sentences_may_be_repeated_and_are_shown_once(
+    model: ScriptedModel, chat_rig: MakeChatRig, repeats: int, is_stopped: bool
+) -> None:
+    model.says(_TRUE, *[_TRUE] * repeats, _ALSO_TRUE)
+    answer = await chat_rig().ask(_QUESTION)
+    assert answer.content == (_QUOTED if is_stopped else f"{_QUOTED}\nThe red fox hunts at night. [2]")
+    reason = "INTERRUPTED" if is_stopped else "COMPLETE"
+    assert answer.finish_reason == answer_pb2.FinishReason.Value(f"FINISH_REASON_{reason}")
+
+
+async def test_sentences_that_come_in_one_piece_are_shown_once_too(model: ScriptedModel, chat_rig: MakeChatRig) -> None:
+    delta = {"content": f"{_TRUE} {_TRUE} {_ALSO_TRUE} {_TRUE}"}
+    model.page = f"data: {json.dumps({'choices': [{'delta': delta}]})}\n\ndata: [DONE]\n\n".encode()
+    answer = await chat_rig().ask(_QUESTION)
+    assert answer.content == f"{_QUOTED} The red fox hunts at night. [2]"
+
+
 async def test_a_model_that_repeats_itself_is_stopped(model: ScriptedModel, chat_rig: MakeChatRig) -> None:
     model.says(_TRUE, *[_ALSO_TRUE] * 20)
     model.ending = "hang"
@@ -436,6 +520,33 @@ async def test_a_model_that_goes_round_within_a_sentence_is_stopped(
     assert (answer.content, answer.generator) == ("The red fox hunts at night. [1]", "tiny")
     assert answer.finish_reason == answer_pb2.FINISH_REASON_INTERRUPTED
     assert answer.generation.failure == answer_pb2.GENERATION_FAILURE_INTERRUPTED
+
+
+async def test_a_long_sentence_and_a_short_one_of_few_words_are_no_loops(
+    model: ScriptedModel, chat_rig: MakeChatRig
+) -> None:
+    long = f"Red foxes eat {' and '.join(f'mice of size {number}' for number in range(10))}."
+    short = f"They call {'hoo ' * 12}hoo."
+    model.says(long, short, _TRUE)
+    answer = await chat_rig().ask(_QUESTION, grounding=_ANNOTATE)
+    assert (answer.content, answer.generation.failure) == (f"{long}\n{short}\n{_QUOTED}", 0)
+
+
+async def test_a_courtesy_takes_no_source_from_what_it_introduces(model: ScriptedModel, chat_rig: MakeChatRig) -> None:
+    model.says("I hope this is clear, and the red fox hunts at night.")
+    answer = await chat_rig().ask(_QUESTION)
+    assert answer.content == "I hope this is clear, and the red fox hunts at night. [1]"
+
+
+async def test_what_sources_disagree_about_is_said_with_its_source(model: ScriptedModel, chat_rig: MakeChatRig) -> None:
+    rig = chat_rig()
+    for number in (20, 25):
+        rig.library.put(f"{number}.txt", [f"The limit of the queue is {number} entries."])
+    for number in (20, 25):
+        model.says(f"The limit of the queue is {number} entries.")
+        answer = await rig.ask("What is the limit of the queue?")
+        assert answer.generator == "tiny"
+        assert [each.source_uri for each in answer.citations] == [f"{number}.txt"]
 
 
 async def test_a_boundary_that_a_model_copies_is_not_shown(model: ScriptedModel, chat_rig: MakeChatRig) -> None:
@@ -462,6 +573,19 @@ async def test_confidence_is_the_support_that_the_sources_give(model: ScriptedMo
     assert literal.confidence == literal.citations[0].support_score > 0.9
     assert 0.5 < loose.citations[0].support_score < 0.9
     assert loose.confidence < literal.confidence
+
+
+async def test_a_further_source_supports_a_sentence_as_far_as_it_resembles_it(
+    model: ScriptedModel, chat_rig: MakeChatRig
+) -> None:
+    rig = chat_rig()
+    rig.library.put("forest.txt", ["At night small mice are what most red foxes of the forest eat."])
+    model.says("Red foxes eat small mice.")
+    answer = await rig.ask(_QUESTION)
+    first, second = answer.citations
+    assert (first.source_uri, second.source_uri) == ("foxes.txt", "forest.txt")
+    assert first.support_score > 0.9
+    assert second.support_score < 0.5
 
 
 async def test_a_stream_that_broke_while_the_model_wrote_goes_on_by_the_numbers_of_its_events(
