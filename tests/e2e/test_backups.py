@@ -1,8 +1,10 @@
 """A backup is taken while a server writes, and restored into a data folder or a database, which is checked."""
 
 import json
+import os
 import shutil
 import signal
+import socket
 import sqlite3
 import threading
 import time
@@ -14,6 +16,7 @@ from tempfile import TemporaryFile
 
 import pytest
 
+from groundwire.catalog.database import Database
 from groundwire.catalog.file_copy import copy_file
 from groundwire.client import GroundwireClient
 from groundwire.kernel.errors import PreconditionError
@@ -96,6 +99,7 @@ def test_what_was_acknowledged_before_is_restored_and_found(
     assert done.returncode == 0, done.stderr
     assert "compared: " in done.stdout
     assert (tmp_path / "data" / "page-token.key").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
     server = ServerProcess(tmp_path / "data", ("--embedder", "hashing:256", "--catalog", catalog))
     with GroundwireClient(server.address) as client:
         sources = {document.source for document in client.collection(COLLECTION).documents()}
@@ -112,7 +116,10 @@ def test_what_was_acknowledged_before_is_restored_and_found(
 
 @pytest.mark.parametrize(
     "damage",
-    ["changed", "missing", "cut", "no manifest", "half a manifest", "a list of files", "of the future", "names a path"],
+    [
+        *("changed", "missing", "cut", "no manifest", "half a manifest", "a list of files", "of the future"),
+        *("names a path", "names no catalog"),
+    ],
 )
 def test_a_backup_that_is_not_as_it_was_written_is_refused(
     backed_up: tuple[Path, set[str]], tmp_path: Path, damage: str
@@ -140,6 +147,9 @@ def test_a_backup_that_is_not_as_it_was_written_is_refused(
             manifest.write_text(json.dumps(told | {"format": 2}), "utf-8")
         case "names a path":
             told["files"]["../escaped"] = told["files"]["catalog.db"]
+            manifest.write_text(json.dumps(told), "utf-8")
+        case "names no catalog":
+            del told["files"]["catalog.db"]
             manifest.write_text(json.dumps(told), "utf-8")
     done = groundwire("restore", str(copy), "--data", str(tmp_path / "data"))
     reason = "DATA_LOSS" if damage in {"changed", "missing", "cut"} else "FAILED_PRECONDITION"
@@ -169,10 +179,36 @@ def test_a_catalog_of_0_1_0_comes_back_as_it_was_unless_it_is_checked(tmp_path: 
 def test_an_empty_folder_takes_a_backup_as_a_new_one_does(backed_up: tuple[Path, set[str]], tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     restore = ("restore", str(backed_up[0]), "--data", str(tmp_path / "data"), "--no-check")
-    assert groundwire(*restore).returncode == 0
+    done = groundwire(*restore, "--json")
+    assert (done.returncode, json.loads(done.stdout)["folder"]) == (0, str(tmp_path / "data"))
     done = groundwire(*restore)
     assert (done.returncode, "error INVALID_FIELD: data: '" in done.stderr) == (2, True)
     assert "is not empty: name a new folder" in done.stderr
+
+
+def test_a_file_is_restored_into_the_data_folder_alone(backed_up: tuple[Path, set[str]], tmp_path: Path) -> None:
+    restore = ("restore", str(backed_up[0]), "--data", str(tmp_path / "data"))
+    done = groundwire(*restore, "--catalog", f"sqlite:{tmp_path / 'elsewhere.db'}")
+    assert (done.returncode, done.stderr.startswith("error INVALID_FIELD: catalog: a file is restored into")) == (
+        2,
+        True,
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_into_which_nothing_was_restored_is_not_called_complete(
+    backed_up: tuple[Path, set[str]], tmp_path: Path
+) -> None:
+    # The backup of a database whose server had no key in its data folder.
+    copy = Path(shutil.copytree(backed_up[0], tmp_path / "backup"))
+    told = json.loads((copy / "manifest.json").read_text("utf-8"))
+    del told["files"]["page-token.key"]
+    (copy / "manifest.json").write_text(json.dumps(told), "utf-8")
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "theirs").touch()
+    restore = ("restore", str(copy), "--data", str(tmp_path / "data"))
+    done = groundwire(*restore, "--catalog", "postgresql://nobody@127.0.0.1:1/none")
+    assert (done.returncode, done.stderr.endswith("is not empty: name a new folder\n")) == (2, True), done.stderr
 
 
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
@@ -216,12 +252,24 @@ def test_the_check_of_what_is_restored_leaves_the_uploads_and_the_vectors_of_oth
     staging = tmp_path / "staging"
     staging.mkdir()
     (staging / str(uuid.uuid4())).write_bytes(b"half of an upload that another server has acknowledged")
-    done = groundwire(
-        *("restore", str(backed_up[0]), "--data", str(tmp_path / "data")),
-        GROUNDWIRE_INGEST_STAGING=str(staging),
-        GROUNDWIRE_PROCESSES="2",
-        GROUNDWIRE_VECTORS="qdrant://127.0.0.1:1",  # it would not start with one that does not answer
-    )
+    with socket.create_server(("127.0.0.1", 0)) as collector:
+        collector.settimeout(0)
+        done = groundwire(
+            *("restore", str(backed_up[0]), "--data", str(tmp_path / "data")),
+            GROUNDWIRE_INGEST_STAGING=str(staging),
+            OTEL_EXPORTER_OTLP_ENDPOINT=f"http://127.0.0.1:{collector.getsockname()[1]}",
+            # It would not start with these, which the server has that will serve what is restored.
+            GROUNDWIRE_JWKS=str(tmp_path / "missing.json"),
+            GROUNDWIRE_JWT_AUDIENCE="groundwire",
+            GROUNDWIRE_JWT_ISSUER="https://issuer.example",
+            GROUNDWIRE_METRICS="nowhere",
+            GROUNDWIRE_PROCESSES="2",
+            GROUNDWIRE_TLS_CERTIFICATE=str(tmp_path / "missing.pem"),
+            GROUNDWIRE_TLS_KEY=str(tmp_path / "missing.pem"),
+            GROUNDWIRE_VECTORS="qdrant://127.0.0.1:1",
+        )
+        with pytest.raises(BlockingIOError):
+            collector.accept()
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith(" chunks compared: nothing is wrong\n")
     assert len(list(staging.iterdir())) == 1
@@ -242,6 +290,8 @@ def test_what_is_restored_is_checked_for_all_tenants(tmp_path: Path, kind: str) 
             client.create_collection(collection=COLLECTION)
             client.ingest_document(collection=COLLECTION, source_uri="a.txt", content=letter(number))
     server.stop()
+    if kind == SQLITE:
+        damage(tmp_path / "data" / "catalog.db")
     done = groundwire("backup", str(tmp_path / "backup"), "--data", str(tmp_path / "data"), "--catalog", catalog)
     assert done.returncode == 0, done.stderr
     # Nothing that limits callers, or asks them for other credentials, concerns the check.
@@ -249,10 +299,44 @@ def test_what_is_restored_is_checked_for_all_tenants(tmp_path: Path, kind: str) 
     target = "sqlite:" if kind == SQLITE else postgresql().new_database()
     restore = ("restore", str(tmp_path / "backup"), "--data", str(tmp_path / "restored"), "--catalog", target)
     done = groundwire(*restore, "--json", GROUNDWIRE_EMBEDDER="hashing:256", **environment)
-    assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
-    assert (report["consistent"], report["checked"], report["left"]) == (True, 2, 0)
-    assert (report["findings"], report["repaired"]) == ([], 0)  # a backup has no index, which is nothing to report
+    assert report["checked"] == 2
+    # A backup has no index, which is nothing to report.
+    found = [(each["collection"], each["kind"], each["repaired"]) for each in report["findings"]]
+    if kind == POSTGRESQL:
+        assert (done.returncode, report["consistent"], report["left"], report["repaired"], found) == (0, True, 0, 0, [])
+    else:
+        assert (done.returncode, report["consistent"], report["left"], report["repaired"]) == (1, False, 3, 1)
+        assert sorted(found) == [
+            *2 * [("", "CATALOG_DAMAGED", False)],
+            (f"acme/{COLLECTION}", "TEXT_DIFFERS", False),
+            (f"globex/{COLLECTION}", "FULL_TEXT_DIFFERS", True),
+        ]
+
+
+def test_a_backup_of_an_empty_catalog_is_restored_and_a_server_that_does_not_start_on_it_says_why(
+    tmp_path: Path,
+) -> None:
+    Database.open(f"sqlite:{tmp_path / 'catalog.db'}").close()
+    done = groundwire("backup", str(tmp_path / "backup"), "--data", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    restore = ("restore", str(tmp_path / "backup"), "--data")
+    done = groundwire(*restore, str(tmp_path / "one"), GROUNDWIRE_EMBEDDER="hashing:256")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "0 chunks compared: nothing is wrong"), done.stderr
+    done = groundwire(*restore, str(tmp_path / "two"), GROUNDWIRE_GENERATOR="nope:")
+    assert done.returncode == 1
+    assert "no server starts on what was restored: error INVALID_FIELD: generator: " in done.stderr
+
+
+def damage(catalog: Path) -> None:
+    """Change what the first tenant has stored, lose words of the second, and add some of nobody."""
+    with closing(sqlite3.connect(catalog)) as connection, connection:
+        connection.execute("UPDATE chunks SET content_hash = replace(content_hash, 'a', 'b') WHERE chunk_number = 1")
+        connection.execute("DELETE FROM lexical_postings WHERE segment_key = 2 AND word > 'm'")
+        connection.execute(
+            "INSERT INTO lexical_postings"
+            " SELECT 9, word, postings, positions FROM lexical_postings WHERE segment_key = 1 LIMIT 1"
+        )
 
 
 def test_the_folder_that_one_is_in_can_be_filled(
@@ -260,7 +344,7 @@ def test_the_folder_that_one_is_in_can_be_filled(
 ) -> None:
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    done = groundwire("backup", ".", "--data", str(backed_up[0]))
+    done = groundwire("backup", ".", "--data", os.path.relpath(backed_up[0]))
     assert (done.returncode, done.stderr) == (0, "")
     assert "catalog.db" in {path.name for path in (tmp_path / "here").iterdir()}
 
@@ -273,11 +357,28 @@ def test_neither_writes_over_anything(backed_up: tuple[Path, set[str]], tmp_path
     assert (done.returncode, "is not empty" in done.stderr) == (2, True)
     again = groundwire("backup", str(tmp_path / "kept"), "--data", str(backed_up[0]))
     assert (again.returncode, "is not empty" in again.stderr) == (2, True)
-    assert [path.name for path in (tmp_path / "kept").iterdir()] == ["file"]
+    over = groundwire("backup", str(tmp_path / "kept" / "file"), "--data", str(backed_up[0]))
+    assert (over.returncode, over.stderr.startswith("error INVALID_FIELD: folder: ")) == (2, True)
+    assert [path.read_text("utf-8") for path in (tmp_path / "kept").iterdir()] == ["mine"]
     (tmp_path / "kept").rename(tmp_path / "copy.partial")
     beside = groundwire("backup", str(tmp_path / "copy"), "--data", str(backed_up[0]))
     assert (beside.returncode, "no interrupted backup" in beside.stderr) == (2, True)
     assert [path.name for path in (tmp_path / "copy.partial").iterdir()] == ["file"]
+
+
+def test_what_an_interrupted_backup_has_left_is_replaced(backed_up: tuple[Path, set[str]], tmp_path: Path) -> None:
+    left = tmp_path / "copy.partial"
+    left.mkdir()
+    (left / "catalog.db").write_bytes(b"the beginning of it")
+    (tmp_path / "copy").mkdir()
+    done = groundwire("backup", str(tmp_path / "copy"), "--data", str(backed_up[0]))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [path.name for path in tmp_path.iterdir()] == ["copy"]
+    assert (tmp_path / "copy").stat().st_mode & 0o777 == 0o700
+    told = json.loads((tmp_path / "copy" / "manifest.json").read_text("utf-8"))
+    bytes_ = (tmp_path / "copy" / "catalog.db").stat().st_size
+    assert told["files"]["catalog.db"]["bytes"] == bytes_ > 100_000
+    assert done.stdout.startswith(f"{tmp_path / 'copy'}: {bytes_ / 1e6:.1f} MB, as of {told['create_time']}")
 
 
 @pytest.mark.parametrize(

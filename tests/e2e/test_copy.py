@@ -123,13 +123,16 @@ def test_time_of_service_goes_on(filled: dict[str, str], tmp_path: Path) -> None
 
 def test_what_is_in_use_is_left_as_it_is(filled: dict[str, str], tmp_path: Path) -> None:
     target = postgresql().new_database()
-    copied(filled[SQLITE], target)
+    done = groundwire("copy", "--from", filled[SQLITE], "--to", target)
+    assert (done.returncode, done.stdout.endswith(" rows: 1 document, 1 chunk\n")) == (0, True), done.stdout
     done = groundwire("copy", "--from", filled[SQLITE], "--to", target)
     assert (done.returncode, done.stderr.startswith("error FAILED_PRECONDITION: ")) == (1, True)
     assert "collections" in done.stderr
     (tmp_path / "theirs").touch()
     done = groundwire("copy", "--from", target, "--to", str(tmp_path))
     assert (done.returncode, "is not empty" in done.stderr) == (2, True)
+    done = groundwire("copy", "--from", target, "--to", "sqlite:theirs")
+    assert (done.returncode, "'sqlite:theirs' is neither a folder nor postgresql://" in done.stderr) == (2, True)
     assert [path.name for path in tmp_path.iterdir()] == ["theirs"]
 
 
@@ -158,6 +161,7 @@ def test_only_what_is_pending_is_migrated(tmp_path: Path) -> None:
     assert told["pending"][0] == "0001_first_schema"
     assert migrated("--catalog", empty) == (0, {"migrated": told["pending"], "pending": []})
     assert migrated("--catalog", empty, "--check") == (0, {"migrated": [], "pending": []})
+    assert groundwire("migrate", "--catalog", empty).stdout == "nothing is pending\n"
     postgresql().execute("UPDATE alembic_version SET version_num = '9999_of_the_future'", empty.rpartition("/")[2])
     for arguments in (("migrate", "--check"), ("migrate",), ("backup", str(tmp_path / "backup"))):
         done = groundwire(*arguments, "--catalog", empty)

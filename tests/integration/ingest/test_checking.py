@@ -480,7 +480,10 @@ def test_broken_references_are_told(library: Library) -> None:
     # A connection of its own does not check references.
     with closing(sqlite3.connect(storage.path)) as connection, connection:
         connection.execute("INSERT INTO document_tags (document_key, tag) VALUES (999, 'x')")
-    library.assert_lasting(FindingKind.CATALOG_DAMAGED)
+    left = library.assert_lasting(FindingKind.CATALOG_DAMAGED)
+    assert [(each.subject, each.message) for each in left] == [
+        ("", "broken reference from document_tags to documents")  # its rows have no numbers
+    ]
 
 
 class WrongStore(MemoryVectorStore):

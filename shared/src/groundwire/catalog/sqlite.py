@@ -389,7 +389,7 @@ def file_problems(connection: Connection) -> Iterator[tuple[str, str]]:
         if found != "ok":
             yield "", f"integrity check: {found}"
     for table, row, parent, _ in connection.exec_driver_sql("PRAGMA foreign_key_check"):
-        yield str(row), f"broken reference from {table} to {parent}"
+        yield "" if row is None else str(row), f"broken reference from {table} to {parent}"
 
 
 @contextmanager

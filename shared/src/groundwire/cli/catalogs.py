@@ -27,7 +27,7 @@ from groundwire.cli.operations import check_store, show_report
 from groundwire.cli.options import is_json, json_option
 from groundwire.cli.output import counted, print_line, printed_as_json
 from groundwire.cli.server import announce, server_packages
-from groundwire.kernel.catalog_urls import below, is_on_server
+from groundwire.kernel.catalog_urls import below, file_of, is_on_server
 from groundwire.kernel.errors import DataLossError, InvalidRequestError, PreconditionError
 from groundwire.kernel.files import sync
 from groundwire.kernel.identifiers import DEFAULT_TENANT
@@ -71,7 +71,7 @@ def backup(folder: Path, data: Path, catalog: str) -> None:
         if is_on_server(source):
             _copy(source, f"sqlite:{part / _CATALOG}")
         else:
-            copy_file(Path(source.removeprefix("sqlite:")), part / _CATALOG)
+            copy_file(file_of(source), part / _CATALOG)
         if (data / _KEY).exists():
             shutil.copyfile(data / _KEY, part / _KEY)
         files = {path.name: _described(path) for path in sorted(part.iterdir())}
@@ -154,8 +154,8 @@ def copy(source: str, target: str) -> None:
             copied = _copy(given, f"sqlite:{part / _CATALOG}")
     if printed_as_json({"tables": copied}):
         return
-    rows = sum(copied.values())
-    print_line(f"copied {counted(rows, 'row')}: {copied['documents']} documents, {copied['chunks']} chunks")
+    named = ", ".join(counted(copied[f"{each}s"], each) for each in ("document", "chunk"))
+    print_line(f"copied {counted(sum(copied.values()), 'row')}: {named}")
 
 
 @click.command()
@@ -194,12 +194,9 @@ def _url(catalog: str, data: Path) -> str:
         PreconditionError: it is a file, and there is none.
     """
     url = below(data, catalog, _CATALOG, "catalog")
-    if is_on_server(url):
-        return url
-    file = Path(url.removeprefix("sqlite:"))
-    if not file.is_file():
+    if not is_on_server(url) and not (file := file_of(url)).is_file():
         raise PreconditionError(f"there is no {file.name} in {str(file.parent)!r}: name a data folder or a backup")
-    return f"sqlite:{file.absolute()}"
+    return url
 
 
 @contextmanager
@@ -224,9 +221,7 @@ def _new_folder(folder: Path) -> Iterator[Path]:
             path.chmod(0o600)
             sync(path)
         sync(part)
-        if folder.exists():
-            folder.rmdir()
-        part.rename(folder)
+        part.rename(folder)  # in place of an empty one, too
     except BaseException:
         shutil.rmtree(part, ignore_errors=True)
         raise
@@ -259,7 +254,8 @@ def _checked(data: Path, catalog: str) -> pb.StoreReport:
                 findings = [each for each in report.findings if not (each.repaired and each.kind == _INDEX_MISSING)]
                 made = len(report.findings) - len(findings)
                 for finding in findings if len(tenants) > 1 else ():
-                    finding.collection = f"{tenant}/{finding.collection}"
+                    # What is wrong with the file, and each tenant is told, is in no collection.
+                    finding.collection = finding.collection and f"{tenant}/{finding.collection}"
                 total.consistent &= report.consistent
                 total.checked_count += report.checked_count
                 total.finding_count += report.finding_count - made
