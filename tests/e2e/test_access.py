@@ -262,7 +262,8 @@ def test_without_credentials_only_this_machine_may_call_unless_somebody_insists(
     assert "--insecure" in refused.stderr
     insisting = ServerProcess(tmp_path / "data", (*MEMORY, "--listen", "0.0.0.0:0", "--insecure"))
     insisting.stop()
-    assert "no credential is configured" in (tmp_path / "data.log").read_text(encoding="utf-8")
+    said = [json.loads(line) for line in (tmp_path / "data.log").read_text(encoding="utf-8").splitlines()]
+    assert [each["level"] for each in said if "no credential is configured" in each["event"]] == ["warning"]
 
 
 def test_the_audit_says_who_made_a_change_and_who_asked_for_what_an_operation_did(guarded: Guarded) -> None:

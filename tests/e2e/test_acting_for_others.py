@@ -277,7 +277,7 @@ def test_where_certificates_are_the_credential_answer_shows_its_own_and_says_who
             "GROUNDWIRE_TLS_CLIENT_CA": str(authority.path),
         }
 
-    stored = ServerProcess(tmp_path / "stored", MEMORY, GROUNDWIRE_TLS_SERVICES="answer, x", **files("stored"))
+    stored = ServerProcess(tmp_path / "stored", MEMORY, GROUNDWIRE_TLS_SERVICES="x, answer", **files("stored"))
     peers = ("answer", "--retrieve", stored.address, "--ingest", stored.address)
     answer = ServerProcess(
         tmp_path / "answer", peers, GROUNDWIRE_RETRIEVE_TLS_CA=str(authority.path), **files("answer"), **SETTINGS

@@ -241,6 +241,26 @@ def test_the_line_of_a_call_says_who_called_what_and_of_which_trace(watched: Wat
     assert 1 < line["ms"] < 60_000
 
 
+def test_a_server_that_stops_sends_its_last_spans_and_says_how_its_loop_did(tmp_path: Path) -> None:
+    collector = Collector()
+    variables = {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{collector.address}",
+        "OTEL_BSP_SCHEDULE_DELAY": "600000",
+        "GROUNDWIRE_LOG_FORMAT": "json",
+    }
+    arguments = ("--embedder", "hashing:64", "--vectors", "memory:", "--metrics", "127.0.0.1:0")
+    with ServerProcess(tmp_path / "data", arguments, **variables) as server:
+        assert groundwire("collections", "list", address=server.address).returncode == 0
+        assert collector.spans == []
+    collector.stop()
+    assert "ListCollections" in {span.name.rpartition("/")[2] for span in collector.spans}
+    said = [json.loads(line) for line in (tmp_path / "data.log").read_text(encoding="utf-8").splitlines()]
+    (last,) = [each for each in said if each["event"] == "stopped"]
+    assert last["loop_lag_max_ms"] >= last["loop_lag_p99_ms"] >= 0
+    # On loopback no credential is nothing to be warned of.
+    assert [each["level"] for each in said if "no credential" in each["event"]] == ["info"]
+
+
 def test_no_content_is_in_metrics_traces_or_logs(watched: Watched) -> None:
     eventually(lambda: [line for line in watched.lines("call") if line["code"] == "NOT_FOUND"] or None)
     eventually(lambda: [span for span in watched.collector.spans if span.name.endswith("Retrieve")] or None)

@@ -4,16 +4,19 @@ import uuid
 from importlib.metadata import version
 from pathlib import Path
 
+import grpc
 import pytest
+from grpc_reflection.v1alpha import reflection_pb2_grpc
 
 from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
 from groundwire.api.ingest.v1 import ingest_service_pb2 as ingest_pb
+from groundwire.api.ingest.v1.collection_service_pb2 import ListCollectionsRequest
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as retrieve_pb
 from groundwire.client import GroundwireClient
 from groundwire.kernel.document_errors import DocumentTooLargeError
 from groundwire.kernel.errors import ExhaustedError, InvalidRequestError
 from tests.e2e.server import ServerProcess
-from tests.stubs import SERVICES
+from tests.stubs import SERVICES, Stubs
 
 MEMORY = ("--embedder", "hashing:64", "--vectors", "memory:")
 
@@ -36,14 +39,28 @@ def test_version_services_and_engines_are_told(tmp_path: Path) -> None:
     assert (list(info.generators), list(info.rerankers)) == (["extractive"], [])
 
 
-def test_what_is_switched_off_is_not_among_the_features(tmp_path: Path) -> None:
-    off = {"GROUNDWIRE_ANSWER_RAG_ENABLED": "false", "GROUNDWIRE_RETRIEVE_QUERY_LOG": "off"}
-    server = ServerProcess(tmp_path / "data", MEMORY, **off)
-    try:
+def test_what_is_switched_off_is_not_there(tmp_path: Path) -> None:
+    off = {
+        "GROUNDWIRE_ANSWER_RAG_ENABLED": "false",
+        "GROUNDWIRE_REFLECTION": "false",
+        "GROUNDWIRE_RETRIEVE_QUERY_LOG": "off",
+    }
+    with ServerProcess(tmp_path / "data", MEMORY, **off) as server:
         with GroundwireClient(server.address) as client:
             assert client.server_info().features == ["document_formats"]
-    finally:
-        server.stop()
+        with grpc.insecure_channel(server.address) as channel, pytest.raises(grpc.RpcError) as caught:
+            list(reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo(iter(())))
+    assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
+
+
+def test_a_call_has_the_time_that_the_setting_says(tmp_path: Path) -> None:
+    with (
+        ServerProcess(tmp_path / "data", MEMORY, GROUNDWIRE_DEFAULT_DEADLINE_S="0.0001") as server,
+        grpc.insecure_channel(server.address) as channel,
+        pytest.raises(grpc.RpcError) as caught,
+    ):
+        Stubs(channel).ListCollections(ListCollectionsRequest())
+    assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
 
 
 def test_the_limits_are_those_at_which_requests_are_refused(tmp_path: Path) -> None:

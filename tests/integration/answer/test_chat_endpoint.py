@@ -89,6 +89,11 @@ async def test_a_reply_is_read_however_servers_begin_and_end_it(model: ScriptedM
     assert await _reply(_endpoint(model.url)) == "Mice."
 
 
+async def test_half_of_a_character_at_the_end_is_replaced(model: ScriptedModel) -> None:
+    model.page = _event(delta={"content": "Mice \ud83e"}) + _STOP
+    assert await _reply(_endpoint(model.url)) == "Mice \ufffd"
+
+
 @pytest.mark.parametrize(
     "page",
     [

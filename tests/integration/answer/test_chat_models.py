@@ -588,6 +588,17 @@ async def test_a_further_source_supports_a_sentence_as_far_as_it_resembles_it(
     assert second.support_score < 0.5
 
 
+async def test_a_sentence_has_few_sources_however_many_say_parts_of_it(
+    model: ScriptedModel, chat_rig: MakeChatRig
+) -> None:
+    rig = chat_rig()
+    for number in range(2):
+        rig.library.put(f"{number}.txt", [f"Red foxes eat small mice. The red fox hunts in winter {number} at night."])
+    model.says("The red fox eats small mice at night.")
+    answer = await rig.ask(_QUESTION)
+    assert len(answer.citations) == 3
+
+
 async def test_a_stream_that_broke_while_the_model_wrote_goes_on_by_the_numbers_of_its_events(
     model: ScriptedModel, chat_rig: MakeChatRig
 ) -> None:
