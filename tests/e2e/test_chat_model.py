@@ -109,14 +109,22 @@ async def test_cancelling_a_stream_ends_the_request_to_the_model_at_once(address
     model.ending = "hang"
     model.left.clear()
     async with grpc.aio.insecure_channel(address) as channel:
-        request = pb.AskStreamRequest(ask=pb.AskRequest(collection="sea", question=_QUESTION))
-        call = Stubs(channel).AskStream(request, timeout=60)
+        stub = Stubs(channel)
+        session_id = (await stub.CreateSession(pb.CreateSessionRequest(collection="sea"))).session.session_id
+        ask = pb.AskRequest(question=_QUESTION, session_id=session_id, message_id=str(uuid.uuid4()))
+        call = stub.AskStream(pb.AskStreamRequest(ask=ask), timeout=60)
         async for message in call:
             if message.event.HasField("citation"):
                 break
         assert not model.left.is_set()
         call.cancel()
         await asyncio.wait_for(model.left.wait(), 10)  # left alone, the server would wait for 30 s
+    async with asyncio.timeout(10):
+        while "assistant" not in (shown := (await _run(address, "sessions", "messages", session_id))[0]):  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0.05)
+    user, asked, assistant, answered = shown.splitlines()
+    assert (user.endswith("Z"), asked) == (True, _QUESTION)
+    assert (assistant.endswith("Z · abandoned"), answered) == (True, f"{_TRUE} [1]")
     model.ending = "stop"
 
 

@@ -204,6 +204,45 @@ def test_sessions_are_listed_and_deleted(address: str) -> None:
     assert nobody.stdout == "deleted 0 sessions of nobody\n"
 
 
+def test_sessions_are_listed_by_user_and_label(address: str) -> None:
+    with GroundwireClient(address) as client:
+        one, other = (
+            client.create_session(collection="notes", user_id=user, labels=labels).session.session_id
+            for user, labels in (("eve", {"room": "7", "floor": "1"}), ("eve", {"room": "8", "floor": "1"}))
+        )
+
+    def listed(*options: str) -> list[str]:
+        done = groundwire("sessions", "list", *options, "--json", address=address)
+        return [each["session_id"] for each in json.loads(done.stdout)]
+
+    assert listed("--user", "eve") == [other, one]
+    assert listed("--user", "nobody") == []
+    assert listed("--label", "room=7") == listed("--label", "room=7", "--label", "floor=1") == [one]
+    assert listed("--label", "room=7", "--label", "floor=2") == []
+    assert groundwire("sessions", "list", "--label", "room", address=address).returncode == 2
+
+
+def test_a_chat_is_recorded_in_a_new_conversation_or_in_that_which_is_named(address: str) -> None:
+    new = ("--user", "eve", "--conversation", "new")
+    begun = groundwire("chat", "-c", "notes", *new, address=address, stdin="I live in Bonn.\n")
+    assert begun.returncode == 0, begun.stderr
+    words = begun.stderr.split()
+    assert (words[0], words[2], words[3].startswith("conv-")) == ("session", "of", True)
+    session_id, conversation = words[1], words[3]
+    consolidate = ("consolidate", conversation, "-c", "notes", "--scope", "entity:eve", "--json")
+    (memory,) = json.loads(groundwire(*consolidate, address=address).stdout)["memories"]
+    assert (memory["text"], memory["created"]) == ("I live in Bonn.", True)
+    named = ("--conversation", conversation, "--scope", "global")
+    again = groundwire("chat", "-c", "notes", *named, address=address).stderr.split()
+    assert again[2:] == ["of", conversation]
+    with GroundwireClient(address) as client:
+        scopes = [client.get_session(session_id=each).session.scope for each in (session_id, again[1])]
+    assert scopes == ["entity:eve", "global"]
+    for option in (("--user", "eve"), ("--conversation", "new"), ("--scope", "global")):
+        refused = groundwire("chat", "-c", "notes", "--session", session_id, *option, address=address)
+        assert (refused.returncode, "can only be given for a new session" in refused.stderr) == (2, True)
+
+
 def test_answers_of_changed_sources_are_listed_as_stale(address: str, tmp_path: Path) -> None:
     source = tmp_path / "owls.md"
 
@@ -528,6 +567,24 @@ def test_health_is_serving(address: str) -> None:
     assert set(json.loads(done.stdout).values()) == {"SERVING"}
 
 
+def test_a_service_that_the_server_does_not_have_fails_the_check(address: str) -> None:
+    done = groundwire("health", "--service", "no.such.Service", address=address)
+    assert (done.returncode, done.stdout.split()) == (1, ["UNKNOWN", "no.such.Service"])
+    done = groundwire("health", "--service", "liveness", address=address)
+    assert (done.returncode, done.stdout.split()) == (0, ["SERVING", "liveness"])
+
+
+def test_the_figures_of_searches_are_those_of_the_window(address: str) -> None:
+    groundwire("search", "tides", "-c", "notes", address=address)
+
+    everything, recent = (
+        json.loads(groundwire("pipeline", *options, "--json", address=address).stdout)
+        for options in (("-c", "notes"), ("-c", "notes", "--window", "0.5"))
+    )
+    assert everything["start_time"] < recent["start_time"]
+    assert everything["request_count"] >= 1
+
+
 def test_a_server_that_is_not_there_is_said_so() -> None:
     done = groundwire("health", address="127.0.0.1:1")
     assert done.returncode == 1
@@ -633,6 +690,7 @@ def test_a_missing_path_is_a_usage_error(address: str) -> None:
     ("command", "named"),
     [
         ("pipeline --window nan", "--window"),
+        ("pipeline --window 3601", "--window"),
         ("stats --address=", "address"),
         ("--address 127.0.0.1:1 stats", "no option --address before a command; options follow it"),
         ("copy --from nowhere --to sqlite:{folder}/x", "--to"),

@@ -108,6 +108,32 @@ def test_a_memory_from_the_shell(server: ServerProcess) -> None:
     assert listed("--deleted") == [sky]
 
 
+def test_a_memory_that_was_changed_meanwhile_is_not_changed_from_the_shell(server: ServerProcess) -> None:
+    shell = ("-c", "meanwhile")
+    record_id = run(server, "memory", "add", "Alice prefers Python.", *shell)["record_id"]
+    update = ("memory", "update", record_id, *shell)
+    first = run(server, "memory", "get", record_id, *shell)["etag"]
+    run(server, *update, "--text", "Alice prefers Rust.", "--etag", first)
+    late = run(server, *update, "--text", "Alice prefers C.", "--etag", first, code=1)["error"]
+    assert late["reason"] == "DOCUMENT_CHANGED"
+    assert run(server, "memory", "get", record_id, *shell)["text"] == "Alice prefers Rust."
+    assert run(server, *update, code=2)["error"]["violations"][0]["field"] == "command line"
+
+
+def test_what_is_deleted_and_restored_is_told(server: ServerProcess) -> None:
+    shell = ("-c", "told")
+    ids = [run(server, "memory", "add", f"Number {number}.", *shell)["record_id"] for number in range(2)]
+
+    def told(*arguments: str) -> str:
+        return groundwire("memory", *arguments, *shell, address=server.address).stdout
+
+    assert told("delete", "--filter", '{"tags": "none"}') == "deleted 0 records\n"
+    assert told("delete", ids[0]) == "deleted 1 record; `groundwire memory restore ID...` undoes it\n"
+    table = [line.split()[:2] for line in told("list", "--deleted").splitlines()]
+    assert table == [["state", "record"], ["live", ids[1]], ["deleted", ids[0]]]
+    assert told("restore", *ids) == f"restored {ids[0]}\nunchanged {ids[1]}\n"
+
+
 def test_records_are_counted_apart_from_documents(server: ServerProcess) -> None:
     counted = ("-c", "counted")
     run(server, "memory", "add", "The sky is blue.", *counted)

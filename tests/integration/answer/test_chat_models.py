@@ -526,7 +526,7 @@ async def test_a_long_sentence_and_a_short_one_of_few_words_are_no_loops(
     model: ScriptedModel, chat_rig: MakeChatRig
 ) -> None:
     long = f"Red foxes eat {' and '.join(f'mice of size {number}' for number in range(10))}."
-    short = f"They call {'hoo ' * 12}hoo."
+    short = f"They call {'hoo ' * 24}hoo."
     model.says(long, short, _TRUE)
     answer = await chat_rig().ask(_QUESTION, grounding=_ANNOTATE)
     assert (answer.content, answer.generation.failure) == (f"{long}\n{short}\n{_QUOTED}", 0)
