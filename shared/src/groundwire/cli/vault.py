@@ -67,7 +67,6 @@ def _opened(folder: Path, *, verbose: bool = False) -> Iterator["ChunkStore"]:
     store_type = _store_type()
     log, lines = logging.getLogger("groundwire.vault"), _Lines()
     log.addHandler(lines)
-    log.propagate = False
     log.setLevel(logging.INFO if verbose else logging.WARNING)
     try:
         yield store_type(folder)
