@@ -275,8 +275,8 @@ def test_the_check_of_what_is_restored_leaves_the_uploads_and_the_vectors_of_oth
     assert len(list(staging.iterdir())) == 1
 
 
-@pytest.mark.parametrize("kind", [SQLITE, POSTGRESQL])
-def test_what_is_restored_is_checked_for_all_tenants(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize(("kind", "damaged"), [(POSTGRESQL, ""), (SQLITE, "tenants"), (SQLITE, "file")])
+def test_what_is_restored_is_checked_for_all_tenants(tmp_path: Path, kind: str, damaged: str) -> None:
     catalog = "sqlite:" if kind == SQLITE else postgresql().new_database()
     keys = tmp_path / "keys.yaml"
     made = [
@@ -290,8 +290,8 @@ def test_what_is_restored_is_checked_for_all_tenants(tmp_path: Path, kind: str) 
             client.create_collection(collection=COLLECTION)
             client.ingest_document(collection=COLLECTION, source_uri="a.txt", content=letter(number))
     server.stop()
-    if kind == SQLITE:
-        damage(tmp_path / "data" / "catalog.db")
+    if damaged:
+        damage(tmp_path / "data" / "catalog.db", damaged)
     done = groundwire("backup", str(tmp_path / "backup"), "--data", str(tmp_path / "data"), "--catalog", catalog)
     assert done.returncode == 0, done.stderr
     # Nothing that limits callers, or asks them for other credentials, concerns the check.
@@ -303,15 +303,18 @@ def test_what_is_restored_is_checked_for_all_tenants(tmp_path: Path, kind: str) 
     assert report["checked"] == 2
     # A backup has no index, which is nothing to report.
     found = [(each["collection"], each["kind"], each["repaired"]) for each in report["findings"]]
-    if kind == POSTGRESQL:
-        assert (done.returncode, report["consistent"], report["left"], report["repaired"], found) == (0, True, 0, 0, [])
-    else:
-        assert (done.returncode, report["consistent"], report["left"], report["repaired"]) == (1, False, 3, 1)
-        assert sorted(found) == [
-            *2 * [("", "CATALOG_DAMAGED", False)],
-            (f"acme/{COLLECTION}", "TEXT_DIFFERS", False),
-            (f"globex/{COLLECTION}", "FULL_TEXT_DIFFERS", True),
-        ]
+    figures = (done.returncode, report["consistent"], report["left"], report["repaired"])
+    match damaged:
+        case "tenants":
+            assert figures == (1, False, 1, 1)
+            assert sorted(found) == [
+                (f"acme/{COLLECTION}", "TEXT_DIFFERS", False),
+                (f"globex/{COLLECTION}", "FULL_TEXT_DIFFERS", True),
+            ]
+        case "file":
+            assert (figures, found) == ((1, False, 2, 0), 2 * [("", "CATALOG_DAMAGED", False)])
+        case _:
+            assert (figures, found) == ((0, True, 0, 0), [])
 
 
 def test_a_backup_of_an_empty_catalog_is_restored_and_a_server_that_does_not_start_on_it_says_why(
@@ -328,15 +331,18 @@ def test_a_backup_of_an_empty_catalog_is_restored_and_a_server_that_does_not_sta
     assert "no server starts on what was restored: error INVALID_FIELD: generator: " in done.stderr
 
 
-def damage(catalog: Path) -> None:
-    """Change what the first tenant has stored, lose words of the second, and add some of nobody."""
+def damage(catalog: Path, what: str) -> None:
+    """Change what the first tenant has stored and lose words of the second, or add some of nobody to the file."""
+    statements = {
+        "tenants": (
+            "UPDATE chunks SET content_hash = replace(content_hash, 'a', 'b') WHERE chunk_number = 1",
+            "DELETE FROM lexical_postings WHERE segment_key = 2 AND word > 'm'",
+        ),
+        "file": ("INSERT INTO lexical_postings SELECT 9, word, postings, positions FROM lexical_postings LIMIT 1",),
+    }
     with closing(sqlite3.connect(catalog)) as connection, connection:
-        connection.execute("UPDATE chunks SET content_hash = replace(content_hash, 'a', 'b') WHERE chunk_number = 1")
-        connection.execute("DELETE FROM lexical_postings WHERE segment_key = 2 AND word > 'm'")
-        connection.execute(
-            "INSERT INTO lexical_postings"
-            " SELECT 9, word, postings, positions FROM lexical_postings WHERE segment_key = 1 LIMIT 1"
-        )
+        for statement in statements[what]:
+            connection.execute(statement)
 
 
 def test_the_folder_that_one_is_in_can_be_filled(

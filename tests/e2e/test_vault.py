@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -201,7 +202,7 @@ def test_a_folder_that_was_never_exported_is_imported(
 
 
 def test_a_record_that_the_server_refuses_is_reported_and_the_others_are_stored(
-    client: GroundwireClient, tmp_path: Path
+    server: ServerProcess, client: GroundwireClient, tmp_path: Path
 ) -> None:
     made = collection(client, "refused")
     made.put_records([{"record_type": "memory", "text": f"Memory {number}."} for number in range(4)])
@@ -218,6 +219,11 @@ def test_a_record_that_the_server_refuses_is_reported_and_the_others_are_stored(
     assert report.failed.keys() == {first.id, second.id, fourth.id}
     assert "importance must be between 1 and 5" in report.failed[first.id]
     assert [each.record_id for each in client.collection("refusing").records()] == [third.id]
+    told = groundwire("vault", "import", str(tmp_path), "-c", "refusing", address=server.address)
+    assert (told.returncode, told.stdout) == (1, "0 records stored, 1 unchanged, 0 of them deleted; 0 links\n")
+    assert sorted(line.split(":")[0] for line in told.stderr.splitlines()) == sorted(
+        f"failed {each.id}" for each in (first, second, fourth)
+    )
     assert export_records(client, made.name, store).written == 3
     assert import_records(client, "refusing", store).failed == {}
 
@@ -383,12 +389,26 @@ def test_a_mirror_runs_until_it_is_stopped(server: ServerProcess, client: Ground
         running = Command(arguments, stdout=write_end, stderr=stderr.fileno(), variables=variables)
         os.close(write_end)
         assert said.readline() == "1 file written, 0 removed, 0 unchanged\n"
+        time.sleep(0.3)  # of rounds that change nothing no line is printed
         made.remember("Second.")
         assert said.readline() == "1 file written, 0 removed, 1 unchanged\n"
         running.send_signal(signal.SIGINT)
         assert running.wait(60) == 130
     assert (tmp_path / "stderr").read_text(encoding="utf-8").startswith("stopped; the folder is whole")
     assert {each.content for each in ChunkStore(tmp_path / "vault").list_chunks()} == {"First.", "Second."}
+
+
+def test_a_mirror_that_finds_no_server_says_so_and_tries_again_until_it_is_stopped(tmp_path: Path) -> None:
+    with (tmp_path / "stderr").open("wb") as stderr:
+        arguments = ("vault", "mirror", str(tmp_path / "vault"), "-c", "any", "--interval", "0.1")
+        variables = {"GROUNDWIRE_ADDRESS": "127.0.0.1:1"}
+        running = Command(arguments, stdout=stderr.fileno(), stderr=stderr.fileno(), variables=variables)
+        ends_at = time.monotonic() + 30
+        while (tmp_path / "stderr").read_text(encoding="utf-8").count("; trying again\n") < 2:
+            assert time.monotonic() < ends_at
+            time.sleep(0.05)
+        running.send_signal(signal.SIGINT)
+        assert running.wait(60) == 130
 
 
 def test_a_mirror_waits_for_a_server_that_does_not_answer(tmp_path: Path) -> None:
