@@ -232,12 +232,12 @@ def test_a_chat_is_recorded_in_a_new_conversation_or_in_that_which_is_named(addr
     consolidate = ("consolidate", conversation, "-c", "notes", "--scope", "entity:eve", "--json")
     (memory,) = json.loads(groundwire(*consolidate, address=address).stdout)["memories"]
     assert (memory["text"], memory["created"]) == ("I live in Bonn.", True)
-    named = ("--conversation", conversation, "--scope", "global")
+    named = ("--conversation", conversation, "--scope", "entity:fay")
     again = groundwire("chat", "-c", "notes", *named, address=address).stderr.split()
     assert again[2:] == ["of", conversation]
     with GroundwireClient(address) as client:
         scopes = [client.get_session(session_id=each).session.scope for each in (session_id, again[1])]
-    assert scopes == ["entity:eve", "global"]
+    assert scopes == ["entity:eve", "entity:fay"]
     for option in (("--user", "eve"), ("--conversation", "new"), ("--scope", "global")):
         refused = groundwire("chat", "-c", "notes", "--session", session_id, *option, address=address)
         assert (refused.returncode, "can only be given for a new session" in refused.stderr) == (2, True)
