@@ -68,6 +68,16 @@ _TRANSITION = re.compile(
     r"|references?|see (?:also|below|above))\b",
     re.IGNORECASE,
 )
+# What may stand in front of a claim: "Certainly, foxes hibernate", "Yes, backups are encrypted".
+_OPENING = re.compile(
+    r"(?:(?:hi|hello|hey|greetings|thank you|thanks|sure|certainly|of course|absolutely|sorry|(?:great|good) question)"
+    r"\b[^\w(]*|(?:yes|no|in (?:summary|short|conclusion|other words|addition|general)|overall|next|first|second|third"
+    r"|finally|then|note|summary|answer|conclusion|for (?:example|instance)|to (?:summari[sz]e|sum up|conclude))"
+    r"\s*[,:]\s*)(?:(?:and|but|so|that)\s+)?(?P<claim>.+)",
+    re.IGNORECASE | re.DOTALL,
+)
+_SPOKEN = re.compile(r"\b(?:i|me|my|we|us|our|you|your)\b|^(?:for|about|to|if|in)\b", re.IGNORECASE)
+_FEWEST_STEMS_OF_CLAIM = 3
 _CONTENT_OF_TRANSITION = 3
 _CONTENT_OF_COURTESY = 6
 _FEWEST_WORDS = 2
@@ -152,6 +162,12 @@ def _stands_alone(clause: str) -> bool:
     return len(content_stems(clause)) >= _FEWEST_CLAUSE_STEMS and _VERB.search(clause) is not None
 
 
+def _claims(text: str) -> bool:
+    """Tell whether what follows a courtesy says more than one, to somebody, does."""
+    is_long = len(content_stems(text)) >= _FEWEST_STEMS_OF_CLAIM
+    return _SPOKEN.search(text) is None and (is_long or _stands_alone(text))
+
+
 def _kind_of(text: str, block: BlockKind) -> ClaimKind:
     """Return the kind of a claim. What states a number, a date or a name is never taken for courtesy or transition."""
     if block is BlockKind.HEADING:
@@ -163,6 +179,8 @@ def _kind_of(text: str, block: BlockKind) -> ClaimKind:
     if _ABSTENTION.search(text):
         return ClaimKind.ABSTENTION
     if any(not fact.weak for fact in read(text).facts):
+        return ClaimKind.STATEMENT
+    if (opening := _OPENING.match(text)) and _claims(opening["claim"]):
         return ClaimKind.STATEMENT
     stems = content_stems(text)
     if _COURTESY.match(text) and len(stems) <= _CONTENT_OF_COURTESY:
