@@ -41,6 +41,12 @@ def test_the_99th_percentile_is_the_upper_end_of_its_millisecond() -> None:
     assert gauge.read() == LagReading(60.0, 1.0, 102)
 
 
+def test_the_99th_percentile_is_not_above_the_maximum() -> None:
+    gauge = LagGauge(warn_s=10)
+    gauge._note(0.0031)
+    assert gauge.read() == LagReading(0.0031, 0.0031, 1)
+
+
 @pytest.mark.alone
 def test_stalls_are_logged_together() -> None:
     gauge = LagGauge(warn_every_s=0.5)

@@ -236,7 +236,7 @@ _BUCKETS = 1000
 
 @dataclass(frozen=True, slots=True)
 class LagReading:
-    """Lag since the last reset, in seconds; `p99_s` is rounded up to a millisecond and at most 1 s."""
+    """Lag since the last reset, in seconds; `p99_s` is rounded up to a millisecond, at most 1 s and the maximum."""
 
     max_s: float
     p99_s: float
@@ -284,7 +284,8 @@ class LagGauge:
         """Return what was seen so far."""
         p99_s = 0.0
         if self._samples:
-            p99_s = _BUCKET_S * (1 + bisect_left(list(accumulate(self._counts)), 0.99 * self._samples))
+            bound_s = _BUCKET_S * (1 + bisect_left(list(accumulate(self._counts)), 0.99 * self._samples))
+            p99_s = min(bound_s, self._max_s)
         return LagReading(self._max_s, p99_s, self._samples)
 
     def up_to(self, milliseconds: Iterable[int]) -> list[int]:

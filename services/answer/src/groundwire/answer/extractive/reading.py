@@ -125,14 +125,15 @@ def _with_paragraphs_that_ask(content: str, items: Sequence[Sentence]) -> list[S
     shown: list[Sentence] = []
     first = 0
     for position, item in enumerate(items):
+        shown.append(item)
         if item.begins_block:
             first = position
-        shown.append(item)
-        text = content[items[first].start : item.end]
-        is_paragraph = item.ends_block and item.kind is BlockKind.PROSE and items[first].begins_block
         is_answered = position + 1 < len(items) and items[position + 1].kind in _ANSWERS
+        if not (item.ends_block and item.kind is BlockKind.PROSE and items[first].begins_block and is_answered):
+            continue
+        text = content[items[first].start : item.end]
         asks = _END_OF_QUESTION.search(text) is not None and text[:1] not in _QUOTES
-        if is_paragraph and is_answered and asks and _QUESTION_WORDS[0] <= len(words(text)) <= _QUESTION_WORDS[1]:
+        if asks and _QUESTION_WORDS[0] <= len(words(text)) <= _QUESTION_WORDS[1]:
             del shown[first - position - 1 :]
             shown.append(Sentence(BlockKind.HEADING, items[first].start, item.end, begins_block=True, ends_block=True))
     return shown
