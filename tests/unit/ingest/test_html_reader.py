@@ -559,6 +559,10 @@ def test_a_question_or_a_number_in_bold_begins_a_section(paragraph: str, is_titl
     assert text_of(page).count("\n\n###") == 2 * is_title
 
 
+def test_a_paragraph_in_bold_that_is_no_title_keeps_its_lines() -> None:
+    assert text_of("<h1>Zoo</h1><p><b>Owl Lane 1<br>Oslo</b></p>") == "# Zoo\n\nOwl Lane 1\nOslo"
+
+
 def test_an_item_of_a_title_and_several_paragraphs_is_a_section() -> None:
     item = "<li><p><b>{0}</b></p><p>At most {1} of them.</p><ul><li>wild</li></ul><p>Or more.</p></li>"
     page = f"<h1>Limits</h1><ol>{item.format('Owls', 2)}{item.format('Mice', 9)}</ol>"

@@ -76,7 +76,8 @@ _OPENING = re.compile(
     r"\s*[,:]\s*)(?:(?:and|but|so|that)\s+)?(?P<claim>.+)",
     re.IGNORECASE | re.DOTALL,
 )
-_SPOKEN = re.compile(r"\b(?:i|me|my|we|us|our|you|your)\b|^(?:for|about|to|if|in)\b", re.IGNORECASE)
+# What goes on with a courtesy: "Sure, I can help with that", "Thanks for the detailed question about backups".
+_GOES_ON = re.compile(r"\b(?:i|me|my)\b|^(?:for|about|to|if|in|let|happy|glad)\b", re.IGNORECASE)
 _FEWEST_STEMS_OF_CLAIM = 3
 _CONTENT_OF_TRANSITION = 3
 _CONTENT_OF_COURTESY = 6
@@ -163,9 +164,9 @@ def _stands_alone(clause: str) -> bool:
 
 
 def _claims(text: str) -> bool:
-    """Tell whether what follows a courtesy says more than one, to somebody, does."""
+    """Tell whether what stands behind a courtesy or a transition asserts something by itself."""
     is_long = len(content_stems(text)) >= _FEWEST_STEMS_OF_CLAIM
-    return _SPOKEN.search(text) is None and (is_long or _stands_alone(text))
+    return _GOES_ON.search(text) is None and (is_long or _stands_alone(text))
 
 
 def _kind_of(text: str, block: BlockKind) -> ClaimKind:

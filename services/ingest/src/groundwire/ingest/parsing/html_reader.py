@@ -16,7 +16,7 @@ from groundwire.ingest.parsing.source_text import (
     source_properties,
 )
 from groundwire.ingest.parsing.text_encoding import UTF_8, checked_text, decode_html
-from groundwire.ingest.parsing.titles import asks_or_counts
+from groundwire.ingest.parsing.titles import is_question_or_numbered
 from groundwire.kernel.document import DocumentFormat
 from groundwire.kernel.document_errors import EmptyDocumentError
 
@@ -328,6 +328,12 @@ class HtmlText:
         above = self.builder.last()
         return not above.endswith(":") or len(above.split()) <= _MOST_LABELS
 
+    def _is_title(self, node: Any) -> bool:
+        """Tell whether a paragraph in bold is surely the title of what follows."""
+        if node.tag != "p" or self._lists or self._terms or self._pre or not _is_bold(node):
+            return False
+        return is_question_or_numbered(on_one_line(node.text())) or _has_title(node.parent)
+
     def _begin_block(self, node: Any) -> None:
         match node.tag:
             case "ol":
@@ -373,14 +379,11 @@ class HtmlText:
             is_entry = _is_signature(node) or line.endswith("?") or _OPTION.match(line) is not None
             terms = self._signatures if is_entry and not self._lists else self._terms
             terms += filter(None, [line])
-        elif tag == "p" and not (self._lists or self._terms or self._pre) and _is_bold(node):
-            line = self._take_line()
-            if asks_or_counts(line) or _has_title(node.parent):
-                self.builder.heading(self._level_below(), line)
-            else:
-                self.builder.add(line)
         elif tag in _BLOCKS:
-            self._flush()
+            if self._is_title(node):
+                self.builder.heading(self._level_below(), self._take_line())
+            else:
+                self._flush()
             self._leave_block(node)
 
     def _leave_block(self, node: Any) -> None:

@@ -14,7 +14,7 @@ _FEWEST, _LARGEST_SHARE = 3, 0.3
 
 _TITLE = re.compile(r"(?![(\[{*&])(?=.*?[^\W\d_]{2})[^a-z].*[^.,;:!\u3002]")
 # "(12) May I keep owls?", "Why do they call?", "2. Feeding".
-_ASKS = re.compile(r"[^\n]*\?|\(?\d{1,3}[.)] [^\n]*[^\n:]")
+_QUESTION_OR_NUMBERED = re.compile(r"[^\n]*\?|\(?\d{1,3}[.)] [^\n]*[^\n:]")
 _LEADERS = re.compile(r"(?:\. ?){4}|\. ?\. ?\d{1,4}$")
 _PAGE_NUMBER = re.compile(r"^\d{1,5}\s|\s\d{1,5}$")
 
@@ -29,9 +29,9 @@ def is_like_title(text: str) -> bool:
     )
 
 
-def asks_or_counts(text: str) -> bool:
-    """Tell whether a line of text that is set in bold is surely the title of what follows: a question, or numbered."""
-    return len(text) <= MAX_HEADING_CHARS and _ASKS.fullmatch(text) is not None
+def is_question_or_numbered(text: str) -> bool:
+    """Tell whether one line of text is a question or begins with a number, as titles in bold often do."""
+    return len(text) <= MAX_HEADING_CHARS and _QUESTION_OR_NUMBERED.fullmatch(text) is not None
 
 
 def titles_of_sections(titles: Collection[str]) -> frozenset[str]:
