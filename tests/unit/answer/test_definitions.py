@@ -46,6 +46,17 @@ def test_a_sentence_with_hardly_a_word_of_its_own_explains_nothing(question: str
         ("Copayment: A copayment, also known as a copay, is a fixed fee.", 1.0),
         ("The copay plan, which you choose once a year, is a fixed fee.", 1.0),
         ("A copay is another kind of fee.", 1.0),
+        ("The essential point of a copay is that it is fixed.", 0.7),
+        ("Copays are a fundamental concept of health plans.", 0.3),
+        ("The insurer (or a copay) is the one who pays.", 0.0),
+        ("The fixed fee (or copay) is the part that you pay.", 1.0),
+        ("Copay rule: A plan copay lowers all bills.", 0.7),
+        ("Copay rule: Nobody pays more than once.", 0.3),
+        ("The copay is read from the card.", 0.5),
+        ("A copay is the plan\u2019s way of sharing costs.", 1.0),
+        ("A copay is Contoso's way of sharing costs.", 1.0),
+        ("A copay, however, lets you pay less.", 0.5),
+        ("Ask whether the fee is called a copay.", 0.0),
         ("Ask for your copay, which is a fixed fee.", 0.7),
         ("Copays, in which you pay part of each bill", 0.7),
         ("Choose the copay plan, in which you pay part of each bill.", 0.7),
@@ -491,3 +502,10 @@ def test_where_something_is_read_does_not_say_what_it_is(question: str, text: st
     assert is_address_unasked(read_question(question), text) is is_unasked
     _, quotable, _ = candidates(question, [make_passage(text)])
     assert not (is_unasked and quotable)
+
+
+def test_what_is_to_be_clicked_in_a_list_of_steps_is_no_term() -> None:
+    steps = "Make a mask:\n\n1. Click on the \u201cQuick mask\u201d button.\n2. Paint the owl in red.\n"
+    told = "A \u201cquick mask\u201d shows what is chosen."
+    scored = {each.excerpt.is_whole: each for each in make_scored("What is the quick mask?", f"{steps}\n{told}\n")}
+    assert (scored[True].definition, scored[False].definition) == (0.0, 0.7)

@@ -602,6 +602,9 @@ def test_what_introduces_a_list_may_stand_in_the_chunk_before() -> None:
     [
         ("6.2.2. Waking owls", "Waking owls"),
         ("3. Owls", "Owls"),
+        ("A.7. Owls", "Owls"),
+        ("B.2.1. Owls", "Owls"),
+        ("A. Owls", "A. Owls"),
         ("3.10 Owls", "3.10 Owls"),
         ("1.2. (draft)", "1.2. (draft)"),
     ],

@@ -4,9 +4,7 @@ import time
 
 import pytest
 
-from groundwire.answer.extractive.scoring import (
-    Support,
-)
+from groundwire.answer.extractive.scoring import Scored, Support
 from groundwire.answer.intent import document_asked_for, named_place
 from groundwire.answer.question import QuestionKind, read_question
 from groundwire.kernel.words import content_stems, stem
@@ -190,6 +188,21 @@ def test_a_question_of_separators_is_read_in_no_time() -> None:
 def test_a_keyword_is_asked_for_although_it_is_a_small_word_of_english(question: str) -> None:
     assert "`use`" in read_question(question).subject
     assert "`use`" in read_question(question).stems
+
+
+def test_a_small_word_in_capitals_is_a_keyword() -> None:
+    assert read_question("What does HAVING do?").subject == ("`having`",)
+    assert read_question("What is the difference between GROUP and OR?").stems == ("group",)
+    for question in ("Is this NOT covered?", "What does IT do?", "WHAT IS USE?"):
+        assert not any(each.startswith("`") for each in read_question(question).stems), question
+    rule = "The HAVING clause restricts the output to groups."
+    scored = make_scored("What does HAVING do?", f"Having no groups, there is one row in all. {rule}")
+    assert min(scored, key=Scored.order).excerpt.text == rule
+
+
+def test_that_something_took_place_is_no_word_of_a_question() -> None:
+    assert read_question("When did the siege take place?").stems == ("sieg",)
+    assert read_question("What took the place of the siege?").stems == ("tak", "plac", "sieg")
 
 
 def test_small_words_of_a_question_are_no_keywords() -> None:

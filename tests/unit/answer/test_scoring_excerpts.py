@@ -444,6 +444,19 @@ def test_a_list_of_what_something_offers_holds_no_steps() -> None:
         assert (scored.score > 0.8) is is_answer
 
 
+def test_a_numbered_list_of_what_is_so_holds_no_steps() -> None:
+    steps = "# Feeding owls\n\nFor owls:\n\n1. Open the cage of the owls.\n2. Put mice into it."
+    states = "# Feeding owls\n\nFor owls:\n\n1. The cage of the owls must be open.\n2. No mouse is in it."
+    scored = [make_scored("How do I feed owls?", content) for content in (steps, states)]
+    first, second = (each for of_content in scored for each in of_content if each.excerpt.is_whole)
+    assert first.score - second.score > RANKING.whole_list / 2
+
+
+def test_what_something_can_be_used_for_is_what_it_does() -> None:
+    used = "If only some owls matter, the owl filter can be used, much like a net, to keep the others out."
+    assert _best("What does the owl filter do?", f"The owl filter is old and of iron. {used}") == used
+
+
 def test_what_may_be_is_no_occasion() -> None:
     assert kind_match(read_question("When should I feed owls?"), "You may feed owls.") == -1.0
     assert kind_match(read_question("When should I feed owls?"), "When owls are hungry, feed them.") == 1.0
@@ -490,6 +503,55 @@ def test_how_to_undo_something_does_not_say_how_to_do_it() -> None:
     ):
         assert undoes(question, "", text) is is_undone, text
     assert not undoes(read_question("How do I unlock the den?"), "", "To unlock the den, turn the key.")
+
+
+@pytest.mark.parametrize(
+    ("text", "is_after"),
+    [
+        ("After having painted the wood, you can varnish it by hand.", True),
+        ("Once you have painted the wood, let it dry by the fire.", True),
+        ("As soon as you paint wood, open a window.", True),
+        ("After painting wood, you can varnish it by hand.", True),
+        ("If you paint wood, it will last longer by using oil.", True),
+        ("If you want to paint wood, it is best to use oil.", False),
+        ("If you paint wood, use oil.", False),
+        ("Once you have the wood, paint it with oil.", False),
+        ("After the winter, you can paint wood with oil.", False),
+    ],
+)
+def test_what_comes_after_something_does_not_say_how_to_do_it(text: str, is_after: bool) -> None:
+    question = "How do I paint wood?"
+    assert undoes(read_question(question), "", text) is is_after
+    how = "You can paint wood by hand with oil."
+    assert not is_after or _best(question, f"{text} {how}") == how
+
+
+def test_what_somebody_asks_in_a_sentence_is_not_answered_there() -> None:
+    asked = "The most common question about wool is \u2018how do I dye wool\u2019."
+    assert _best("How do I dye wool?", f"{asked} Boil onions, and put the wool in.") != asked
+    assert is_announcement(asked)
+    assert not is_announcement("The question of the wool is solved by onions.")
+
+
+def test_to_what_end_one_does_something_is_not_what_it_is_good_for() -> None:
+    how = "To reset the loom, use the reset lever of the loom."
+    what_for = "The loom was made to weave wool."
+    assert _best("What is the role of the loom?", f"{how} {what_for}") == what_for
+    assert kind_match(read_question("What is the role of the loom?"), how) < 0
+    assert kind_match(read_question("How do I reset the loom?"), how) > 0
+
+
+@pytest.mark.parametrize(
+    "leaning",
+    [
+        "Any thread that hangs on this loom is of wool.",
+        "Each weaver of those days used a loom.",
+        "The loom is then shown as a box.",
+    ],
+)
+def test_what_speaks_of_this_thing_inside_leans_on_what_comes_before(leaning: str) -> None:
+    (excerpt,) = [each for each in find_excerpts([make_passage(leaning)]) if each.text == leaning]
+    assert excerpt.leans
 
 
 def test_a_purpose_may_stand_in_front_of_what_to_click_on() -> None:

@@ -271,6 +271,14 @@ def test_what_lacks_an_amount_a_reason_or_a_step_answers_no_question_for_it(
     assert abs(_support(other, unfitting) - _support(other, fitting)) < 0.05
 
 
+def test_what_has_no_date_does_not_say_when_something_happened() -> None:
+    released, praised = "Owl 2.8 was released in May 2012.", "Owl 2.8 is an important release, more so than Owl 2.6."
+    asked = "When was Owl 2.8 released?"
+    assert _support(asked, praised) < 0.36 < _support(asked, released)
+    parts = {question: _parts(question, praised)["missing_date"] for question in (asked, "When do owls wake up?")}
+    assert parts == {asked: 1.0, "When do owls wake up?": 0.0}
+
+
 def test_what_lacks_the_thing_asked_for_answers_no_question_for_it() -> None:
     question, other = "Which licence do the owls have?", "What do the owls have?"
     fitting, unfitting = "The owls have a free licence.", "The owls have a large nest."

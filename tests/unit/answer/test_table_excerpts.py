@@ -36,6 +36,12 @@ def test_a_row_of_a_table_is_read_with_its_header() -> None:
     assert quoted(whole) == content
 
 
+def test_a_value_of_the_first_column_is_listed_once() -> None:
+    content = "| Owl | Food |\n|---|---|\n| Barn owl | voles |\n| Barn owl | mice |\n| Tawny owl | mice |"
+    *_, whole = excerpts_of(content)
+    assert (whole.text, whole.is_whole) == ("Owl: Barn owl, Tawny owl.", True)
+
+
 def test_a_part_of_a_long_table_is_read_with_the_header_that_another_chunk_has() -> None:
     top, _, part = consecutive_passages(
         "| Owl | Eggs | Food |\n|---|---|---|\n| Barn | 5 | voles |", "| Tawny | 3 | mice |", "| Snowy | 7 | hares |"

@@ -36,6 +36,7 @@ def test_a_paragraph_is_split_at_full_stops_also_across_lines() -> None:
         "They climbed Mt. Rainier with Capt. Hook and Lt. Col. Sanders.",
         "William Bonney, a.k.a. Billy the Kid, was born in the U.S. Army.",
         "He lives at no. 5, see fig. 3 and vol. 2 of it.",
+        "It says so [Bart, Op. Cit., p. 62] as in the 3rd ed. Oxford printed, eds. Hook and Smee.",
         "Nicht genommene Tage verfallen am 31. März des Folgejahres.",
         "Der 1. FC gewann im 19. Jahrhundert nichts, auch nicht bis zum 3. Oktober.",
         "Stichtag ist 31. August 2024 oder 1. Mai.",

@@ -14,7 +14,7 @@ import pysqlite3
 
 from groundwire.kernel.words import base_form, is_accent, is_pair, signed_words, split_words
 
-WORD_RULES = 4
+WORD_RULES = 5
 """Raise it with every change of what a text is cut into: indexes that were written by other rules are renewed."""
 RULES_COUNTER = "word_rules"
 """Counter of a catalog: by which rules all its indexes were written; absent until those of 0.1.0 are renewed."""

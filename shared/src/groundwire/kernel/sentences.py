@@ -252,7 +252,7 @@ _CJK_STOP = re.compile(f"[{CJK_STOPS}]")
 _OPENING = re.compile(r"\s++(?:>\s*+)?[\"'\u201c\u2018\u00ab(\[*_`<]*([^\W_]|[`<&$#@\u00a7\\/.])")
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(\[\u201c\"'*_])(?:etc|cf|vs?|viz|approx|ca|Messrs|Mr|Mrs|Ms|Mme|Dr|Prof|St|Jr|Sr|Fig|Figs|No|Nos|Vol|pp?|ch|"
-    r"sec|eq|al|Inc|Ltd|Co|Corp|Bros|Dept|Univ|Gen|Adm|Col|Maj|Capt|Lt|Sgt|Cpl|Pvt|Rev|Hon|Gov|Sen|Rep|Mts?|Ft|"
+    r"sec|eq|al|Inc|Ltd|Co|Corp|Bros|Dept|Univ|Gen|Adm|Col|Maj|Capt|Lt|Sgt|Cpl|Pvt|Rev|Hon|Gov|Sen|Rep|Mts?|Ft|[Oo]p|[Cc]it|[Ll]oc|eds?|trans|"
     r"[A-Z]|[A-Za-z](?:\.[A-Za-z]){1,4}|Jan|Feb|Mar|Apr|Aug|Sept?|Oct|Nov|Dec|"
     # German, French, Spanish, Italian and Dutch. "z. B." has a space inside.
     r"[^\W\d_]\. [^\W\d_]|p\. e[xj]|Nr|Abs|Abb|Ziff|Rn|Bd|bzw|[Vv]gl|ggf|inkl|evtl|sog|geb|Mio|Mrd|Hr|Fr|Dipl|Ing|"

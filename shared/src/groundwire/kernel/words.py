@@ -180,10 +180,14 @@ _IRREGULAR = """
     stolen, stick stuck, strike struck, swear swore sworn, sweep swept, swim swam swum, take took taken, teach
     taught, tear tore torn, tell told, think thought, throw threw thrown, undergo underwent undergone, understand
     understood, undertake undertook undertaken, wake woke woken, wear wore worn, win won, withdraw withdrew
-    withdrawn, write wrote written, child children, man men, woman women, foot feet, tooth teeth, mouse mice, person
-    people, half halves, knife knives, shelf shelves, wife wives, index indices, appendix appendices, matrix
-    matrices, vertex vertices, criterion criteria, phenomenon phenomena, analysis analyses, hypothesis hypotheses, alias
-    aliases, atlas atlases, bias biases, canvas canvases, lens lenses
+    withdrawn, write wrote written, cling clung, foresee foresaw foreseen, hang hung, mislead misled, misunderstand
+    misunderstood, override overrode overridden, oversee oversaw overseen, overthrow overthrew overthrown, prove
+    proven, redo redid redone, redraw redrew redrawn, resell resold, rethink rethought, sew sewn, shine shone, slide
+    slid, sow sown, spin spun, string strung, strive strove striven, swell swollen, undo undid undone, unwind unwound,
+    uphold upheld, weave wove woven, withhold withheld, child children, man men, woman women, foot feet, tooth teeth,
+    mouse mice, person people, half halves, knife knives, shelf shelves, wife wives, index indices, appendix
+    appendices, matrix matrices, vertex vertices, criterion criteria, phenomenon phenomena, analysis analyses,
+    hypothesis hypotheses, alias aliases, atlas atlases, bias biases, canvas canvases, lens lenses
 """
 _BASE_OF = {form: base for base, *forms in map(str.split, _IRREGULAR.split(",")) for form in forms}
 _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)|v(\d+)")

@@ -153,7 +153,7 @@ PURPOSE_ASKED = re.compile(rf"\b{_PURPOSE}", re.IGNORECASE)
 # What an answer has in place of these words: a number, a date, a name.
 _ASKED_FOR = re.compile(
     rf"\bhow (?:{_MEASURES})\b(?: (?:do|does|did|will|would|can) it take\b)?|\b(?:what|which) (?:{_TIMES}|{_PLACES})\b"
-    rf"|\bwhat (?:else )?happen(?:s|ed)\b|\bstands? for\b|{PURPOSE_ASKED.pattern}",
+    rf"|\bwhat (?:else )?happen(?:s|ed)\b|\b(?:takes?|took) place\b|\bstands? for\b|{PURPOSE_ASKED.pattern}",
     re.IGNORECASE,
 )
 DEEDS = "do|set|specify|control|configure|return|represent|determine|indicate|enable|provide|hold|contain|store"
@@ -188,6 +188,8 @@ _KEYWORD_NAMED = re.compile(rf"\b([a-z]{{2,8}}) (?:{_PARTS_OF_LANGUAGES})s?\b", 
 _KEYWORD_MARKED = re.compile(
     r"(?<![\w`'])(?:``?|['\"\u2018\u201c])([a-z]{2,8})(?:``?|['\"\u2019\u201d])(?![\w'])", re.IGNORECASE
 )
+# "What does HAVING do?", but neither IT nor the US.
+_KEYWORD_IN_CAPITALS = re.compile(r"(?<![\w-])(?!(?:US|IT|WHO)\b)[A-Z]{2,8}(?![\w-])")
 NAME_OF_CODE = (
     r"\b(?:[^\W_]+_\w+(?:\.\w+)*|[a-z]\w+(?:\.[a-z]\w+)+"
     r"|(?-i:[a-z]{2,20}[0-9]{0,3}(?:[A-Z][a-z0-9]{1,20}){1,6}))\b"
@@ -222,8 +224,10 @@ def read_question(text: str, vocabulary: AbstractSet[str] = frozenset()) -> Ques
     text = without_courtesy(text)
     compares = _COMPARISON.search(text) is not None
     named = subject_asked_for(text)
-    is_keyword = named and (_KEYWORD_NAMED.fullmatch(named) or _KEYWORD_MARKED.fullmatch(named))
-    of_language = keywords(named) if named and is_keyword else []
+    is_keyword = named and any(
+        each.fullmatch(named) for each in (_KEYWORD_NAMED, _KEYWORD_MARKED, _KEYWORD_IN_CAPITALS)
+    )
+    of_language = keywords(named) if named and is_keyword and not text.isupper() else []
     subject = tuple(dict.fromkeys((*of_language, *content_stems(named)))) if named else ()
     kind = next((kind for kind, pattern in _PATTERNS if pattern.search(text)), QuestionKind.OTHER)
     if kind is QuestionKind.OTHER and compares:
@@ -266,7 +270,8 @@ def subject_asked_for(question: str) -> str | None:
 
 def keywords(text: str) -> list[str]:
     """Return the words of a language that are function words of English, in backticks: `use` of "the use keyword"."""
-    found = _KEYWORD_MARKED.findall(text)
+    is_shouted = " " in text and text.isupper()
+    found = _KEYWORD_MARKED.findall(text) + ([] if is_shouted else _KEYWORD_IN_CAPITALS.findall(text))
     # Looking at each word of a text takes as long as stemming it, and few texts speak of a language.
     if any(part in text for part in _PARTS_OF_LANGUAGES.split("|")):
         found += _KEYWORD_NAMED.findall(text)

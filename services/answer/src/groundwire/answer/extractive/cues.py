@@ -96,6 +96,16 @@ _GOOD_FOR = re.compile(
     r"|in charge|serves?)\b|\bto (?!the\b|an?\b)[a-z]+",
     re.IGNORECASE,
 )
+# "To configure it anew, run …" says how, and not what it is good for.
+_TO_AN_END = re.compile(r"(?:in order )?to [a-z]+\b[^.;:]*, ", re.IGNORECASE)
+# What follows once it is done.
+_DONE = re.compile(
+    r"(?:(?:after|once|when) (?:you(?:['\u2019]ve| have)|having) |as soon as you |after (?=\w+ing\b))"
+    r"(?P<done>[^,]{3,80}),"
+    r"|if you (?!want|need|wish|would|like|prefer|have to)(?P<deed>[^,]{3,80}),"
+    r" (?:it |they |this |the (?:\w+ ){1,3}?)(?:will|would|may|is|are)\b",
+    re.IGNORECASE,
+)
 _UNDOES = re.compile(
     r"\b(?:disable[sd]?\b|disabling|deactivat|turn(?:ing)? (?:\w+ )?off\b|opt(?:ing)? out\b)", re.IGNORECASE
 )
@@ -153,7 +163,7 @@ _ANNOUNCEMENT = re.compile(
     r"|\bwe (?:\w+ly )?(?:review|comment on|discuss|turn to)\b"
     r"|^what follows\b"
     r"|^there are (?:also )?(?:some|several|many|various|different|a few|a number of) (?:\w+ ){1,4}(?:kinds?|types?)\.$"
-    r"|\b(?:is|are) (?:described|explained|discussed|documented|covered) in\b"
+    r"|\b(?:is|are) (?:described|explained|discussed|documented|covered) (?:in (?:more |greater )?detail )?in\b"
     r"|^here(?:['\u2019]s| is| are)\b[^\n:]*+$|^(?:imagine|picture|suppose|think of|introducing|welcome to)\b"
     r"|^(?:to|for|if you)\b[^.,;:]{2,100}, (?:please )?(?:see|refer to|consult|check|read)\b"
     r"|^(?:please )?(?:see (?:the|our)|(?:learn|read|find out) (?:more|how))\b"
@@ -161,7 +171,8 @@ _ANNOUNCEMENT = re.compile(
     r" (?:information|details?|help)\b"
     r"|\bthe (?:section|chapter|appendix|page) (?:called|titled|named|on|about)\b"
     r"|\blet['\u2019]s\b|\bas we (?:saw|discussed)|\b(?:listing|figure) \d"
-    r"|(?<!, which )\bwe (?:discussed|covered|mentioned)",
+    r"|(?<!, which )\bwe (?:discussed|covered|mentioned)"
+    r"|\bquestions?\b[^.]{0,40}\b(?:is|be|are|asks?):? [\u2018\u201c\"']",
     re.IGNORECASE,
 )
 # Headings of release notes: a version with its date, or what kind of change follows.
@@ -217,7 +228,8 @@ _TIP = re.compile(
 )
 _DEFINING_VERB = re.compile(
     r"\b(?:(?P<copula>is|are|was|were)"
-    r"(?= (?!where )(?:an?|the|one|another|any|part|code|data|how|what|when|\w+ that|\w{3,} \w{3,}(?<!ou)s)\b)"
+    r"(?= (?!where )(?:an?|the|one|another|any|part|code|data|how|what|when|\w+ that|\w{3,} \w{3,}(?<!ou)s"
+    r"|[\w-]+['\u2019]s (?:\w+ )?(?:way|means|method|tool|name|term|equivalent|answer))\b)"
     r"|(?P<verb>means?|refers? to|stands? for|describes?|lets?|allows?|enables?|provides?|defines?"
     r"|(?:can|may|could) be (?:thought of|seen|regarded|viewed|described) as)|is|are|was|were)\b"
 )
@@ -228,7 +240,7 @@ _ADDRESS = re.compile(r"\s*(?:[-*+] )?(?P<name>[^.:]{2,60}):\s*[a-z]{1,10}://\S+
 _ON_CONDITION = re.compile(r" (?:\w+ ){1,2}(?:if|when|whenever|unless|as long as)\b", re.IGNORECASE)
 _MADE = re.compile(
     r" (?:\w+ly )?(?!used|designed|meant|intended|called|known|defined as|indicated|denoted|represented"
-    r"|characteri[sz]ed|composed)\w+(?:ed|wn|en) (?:\w+ly )?"
+    r"|characteri[sz]ed|composed)(?:\w+(?:ed|wn|en)|read|set|put|kept|held|sent|built|run|found) (?:\w+ly )?"
     r"(?:by|in|from|on|with|when|if|at|after|before|as|via|through|using)\b",
     re.IGNORECASE,
 )
@@ -238,8 +250,8 @@ _THERE = re.compile(
     r"|(?!(?:any|every|some|no)thing\b)\w+ing\b)",
     re.IGNORECASE,
 )
-# What something is or does besides comes after what it is: "Split DNS can also be used to …".
-_MOREOVER = re.compile(r"\balso (?!known|called|referred|named)")
+# What something is or does besides, or unlike another thing, comes after what it is: "Split DNS can also be used …".
+_MOREOVER = re.compile(r"\balso (?!known|called|referred|named)|, however, ")
 # What holds for most of a kind does not say what the kind is.
 _PARTLY = re.compile(r"(?:almost all|nearly all|not all|most|many|some|several|(?:a )?few|no)\b", re.IGNORECASE)
 _KIND_WITHIN = 3
@@ -249,6 +261,8 @@ BELOW_ITS_NAME = 0.8
 _INTRODUCED = re.compile(
     r"\b(?:called|named|known as|termed|meant by|referred to as) (?:an? |the )?(?P<term>[^.,;:()]{2,60})"
 )
+# "See whether the top layer is called “Floating Selection”" introduces no term.
+_WHETHER = re.compile(r"\bwhether [^,.;]*\Z")
 _OR = re.compile(r" or (?:an? |the )?")
 # "… Rules Check (ERC)" and "(Multiversion Concurrency Control, MVCC)".
 _ABBREVIATION = re.compile(r"(?:[\s\"\u201d]\(|, )(?P<term>[A-Z]{2,6})\)")
@@ -274,21 +288,21 @@ _DOES = re.compile(r"(?!(?:is|was|has|does|requires|needs|depends|expects)$)[a-z
 _ADVERB = re.compile(r"only|just|\w{3,}ly")
 _ARTICLES = frozenset({"a", "an", "the"})
 _ASIDE = re.compile(
-    r"^\w+ly,? |, (?:the|an?|also|short for) [^,]{1,60},"
+    r"^\w+ly,? |^[Tt]he (?:\w+ )?(?:point|idea|purpose|aim|goal|role|job) of |, (?:the|an?|also|short for) [^,]{1,60},"
     r"|, on the other hand,|, however,|\([^)]{1,40}\)|, or [^,]{1,30},|, (?:which|who) [^,]{1,80},"
     r"| of (?:an?|any|each|every|the) (?:\w+ )?\w+\s?$"
 )
 # Two names of one thing, as in "Copayment: A copayment, also known as a copay, is ..." and "BorgBackup (short: Borg)".
 _ALIAS = re.compile(
     r"(?:^(?=[^,:(]{2,40}:)|, (?:also )?(?:known as|called|abbreviated) )(?P<term>[^,:(]{2,40})(?<! to)(?=[,:])"
-    r"|\((?:in short|short|also|or|a\.?k\.?a\.?)(?: known as| called| for)?:? (?P<alias>[^(),:]{2,40})\)",
+    r"|\((?:in short|short|also|or|a\.?k\.?a\.?)(?: known as| called| for)?:? (?!an? )(?P<alias>[^(),:]{2,40})\)",
     re.IGNORECASE,
 )
 # "Copays are a great way to save money" praises them and does not say what they are; "a powerful program that plays
 # music" does.
 _PRAISING = (
     r"(?:(?:very|more|most|\w+ly) )?(?:great|good|better|best|excellent|important|essential|crucial|critical|vital|key"
-    r"|valuable|useful|helpful|powerful|popular|common|similar|perfect)"
+    r"|valuable|useful|helpful|powerful|popular|common|similar|perfect|fundamental|central|integral)"
 )
 _PRAISE = re.compile(
     rf" (?:also )?(?:{_PRAISING}\b|(?:an?|the) {_PRAISING} (?:way|part|choice|option|idea|tool|thing|step|place|source"
@@ -303,7 +317,13 @@ _APPOSITION = re.compile(
 )
 _TOLD_BEHIND_COLON = re.compile(r": (?=(?:it|this|that) (?:is|means) |an? )")
 # "You can use the `only` option to …" tells what it does, and what it is for.
-_USED = re.compile(r"\buse (?:an? |the )?(?P<term>[^.,;:()]{2,60}?) (?:to|when|if|for)\b", re.IGNORECASE)
+# "The `only` option can be used to …" does so, too.
+_USED = re.compile(
+    r"\buse (?:an? |the )?(?P<term>[^.,;:()]{2,60}?) (?:to|when|if|for)\b"
+    r"|(?<!\w)(?:an? |the )?(?P<used>[^.,;:()]{2,40}?) (?:can be|may be|is|are) used(?:, [^,]{1,60},)?"
+    r" (?:to|when|for)\b",
+    re.IGNORECASE,
+)
 _ASKS_FOR_DEEDS = re.compile(rf"\b(?:{DEEDS})\W*$", re.IGNORECASE)
 _ASKS_FOR_USE = re.compile(rf"\b(?:{DEEDS}|for)\W*$", re.IGNORECASE)
 KINDS = frozenset(
@@ -359,14 +379,21 @@ def kind_match(question: Question, text: str) -> float:
             if fact.values not in known and (_counts(fact, text) or (is_age and fact.kind is FactKind.DATE))
         )
         return 1.0 if any(numbers) or _ROUGHLY.search(text) else -1.0
-    is_past = question.kind is QuestionKind.TIME and _PAST.search(question.text)
-    pattern = _DATED if is_past else _EVIDENCE.get(question.kind)
+    pattern = _DATED if asks_for_date(question) else _EVIDENCE.get(question.kind)
     if pattern is None:
         return 0.0
     if question.kind is QuestionKind.PROCEDURE and _RULE_ASKED.search(question.text) and _RULE.search(text):
         return 1.0
-    is_good_for = PURPOSE_ASKED.search(question.text) is not None and _GOOD_FOR.search(text) is not None
+    asks_for_purpose = PURPOSE_ASKED.search(question.text) is not None
+    if asks_for_purpose and _TO_AN_END.match(text):
+        return -1.0
+    is_good_for = asks_for_purpose and _GOOD_FOR.search(text) is not None
     return 1.0 if is_good_for or pattern.search(text) else -1.0
+
+
+def asks_for_date(question: Question) -> bool:
+    """Tell whether a question asks when something happened, which a date answers, or a part of a day."""
+    return question.kind is QuestionKind.TIME and _PAST.search(question.text) is not None
 
 
 def has_amount(question: Question, text: str) -> bool:
@@ -422,10 +449,15 @@ def definition_match(question: Question, text: str, source: str) -> float:
         # "What is Contoso's mission?", and Contoso says: "Our mission is to fly."
         text = _OUR.sub(owner["name"] or owner["named"], text) if owner else text
         is_used = _ASKS_FOR_USE.search(question.text) is not None and any(
-            subject - KINDS <= _stems(match["term"], subject) <= subject | KINDS for match in _USED.finditer(text)
+            subject - KINDS <= _stems(match["term"] or match["used"], subject) <= subject | KINDS
+            for match in _USED.finditer(text)
         )
         told = max(defines(subject, text, source), 0.7 * is_used, 1.0 * _defines_as(question.subject, text))
-        if told <= INTRODUCED_AS_TERM or LABEL.match(text) or not _ASKS_FOR_DEEDS.search(question.text):
+        label = LABEL.match(text)
+        if label and subject <= _stems(label["term"], subject):
+            # "Superuser status: A superuser may …".
+            told = max(told, min(0.7, defines(subject, text[label.end() :], "")))
+        if told <= INTRODUCED_AS_TERM or label or not _ASKS_FOR_DEEDS.search(question.text):
             return told
         verb = _DEFINING_VERB.search(text)
         # What something is tells less of what it does than a sentence that says so.
@@ -509,7 +541,8 @@ def defines(subject: AbstractSet[str], text: str, source: str) -> float:
     # "A split DNS setup" is what split DNS is; "tuple structs" are no tuples.
     kinds = KINDS if len(subject) > 1 else frozenset()
     # "Known as realized gains or capital gains" introduces both.
-    names = (name for match in _INTRODUCED.finditer(text) for name in (match["term"], *_OR.split(match["term"])))
+    introducing = (match for match in _INTRODUCED.finditer(text) if not _WHETHER.search(text, 0, match.start()))
+    names = (name for match in introducing for name in (match["term"], *_OR.split(match["term"])))
     terms = [_stems(name, subject) for name in names]
     introduced = any(subject <= term <= subject | kinds for term in terms)
     if introduced or sets_off(subject, source) or _presents(subject, text) or is_spelled_out:
@@ -608,7 +641,13 @@ def is_step(text: str) -> bool:
 
 
 def undoes(question: Question, heading: str, text: str) -> bool:
-    """Tell whether a text, or what stands below a heading, says how to be without what the question asks how to do."""
+    """Tell whether a text, or what stands below a heading, says how to be without what the question asks how to do.
+
+    Or what comes after: "After having undone an action, you can redo it".
+    """
+    done = _DONE.match(text)
+    if done is not None and set(question.stems) <= set(content_stems(done["done"] or done["deed"])):
+        return True
     # "To un-deprecate a package" for "How do I deprecate a package?".
     reversed_deeds = {stem(verb) for verb in _REVERSED.findall(text)}.intersection(question.stems)
     is_reversed = bool(reversed_deeds.difference(content_stems(_REVERSED.sub("", text))))

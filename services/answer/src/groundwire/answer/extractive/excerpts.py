@@ -36,8 +36,10 @@ _LONGEST_MARK = 8
 _HEADING_NUMBER = re.compile(
     r"(?:(?i:chapter|appendix|part|section)\s++[A-Z\d]++|[A-Z]?\d++|[A-Z](?=\.\d))(?:\.\d++)*+[.:]?\s++"
 )
-# "6.2.2. Installing" and "(12) May I?", but not "3.10 New features" of a version.
-_SECTION_NUMBER = re.compile(r"\d++(?:\.\d++)*+\.\s++(?=[^\W\d])|(?:\d++(?:\.\d++)++|\(\d++\))\s++(?=[^\n]*\?\Z)")
+# "6.2.2. Installing", "A.7. Tails" and "(12) May I?", but not "3.10 New features" of a version.
+_SECTION_NUMBER = re.compile(
+    r"(?:\d++|[A-Z]\.\d++)(?:\.\d++)*+\.\s++(?=[^\W\d])|(?:\d++(?:\.\d++)++|\(\d++\))\s++(?=[^\n]*\?\Z)"
+)
 # Of headings only these are quoted: a version with its date.
 _RELEASE = re.compile(r"(?<![\w.])v?\d++(?:\.\d++)++\w{0,8}\b[^\n]{0,40}?\b(?:19|20)\d\d\b")
 _LINK = re.compile(r"\[[^\[\]]*+\]\([^()]*+\)")
@@ -93,8 +95,8 @@ _DIRECTIVE = re.compile(r"\{\{[^{}]*+\}\}")
 _EDITORIAL = re.compile(
     r"(?:TODO|FIXME|XXX|TBD)\b|(?:answer: )?(?:see|compare|cf\.)\s.{1,80}$"
     r"|(?:for (?:more|further) (?:information|details),? )?(?:please )?(?:read|check ?out|visit|refer to|consult|see)"
-    r" (?:the|our) (?:\w+ )?"
-    r"(?:docs|documentation|manual|page|guide|tutorial)\b.{0,60}$"
+    r" (?:(?:the|our) (?:\w+ )?"
+    r"(?:docs|documentation|manual|page|guide|tutorial)|(?:section|chapter|appendix) [A-Z\d])\b.{0,100}$"
     r"|(?:see also|read on|back to|next|previous|source|edit this page):?\s*$",
     re.IGNORECASE,
 )
@@ -126,7 +128,9 @@ _LEANS = re.compile(
     r"|(?:the )?default(?: value)? is|defaults to"
     r"|another|both|which|(?:one|some|two) such"
     r"|the (?:latter|former)|one (?:of them|is)|the (?:second|third|other|others|same)"
-    r"|the first(?= (?:is|are|was|has|one|of|two|three)\b))\b",
+    r"|the first(?= (?:is|are|was|has|one|of|two|three)\b)"
+    r"|(?:an?|any|each|every|the) (?:[\w-]+ ){1,3}(?:on|in|of|to|from|with|through|by) (?:this|that|these|those) [a-z]+"
+    r"|(?:an?|the) (?:[\w-]+ ){1,3}(?:is|are|was|were) then)\b",
     re.IGNORECASE,
 )
 _OF_THESE = re.compile(
@@ -712,7 +716,7 @@ class _Reader:
             if len(words(text)) >= MIN_WORDS and len(text) <= MAX_CHARS and not _LIKE_A_MARKER.search(text):
                 yield Excerpt(self.passage, BlockKind.TABLE, start, end, text, about, header=header)
         if own and names[0] and len(first_column) > 1:
-            whole = f"{names[0]}: {', '.join(first_column)}."
+            whole = f"{names[0]}: {', '.join(dict.fromkeys(first_column))}."
             if len(whole) <= MAX_CHARS and not _LIKE_A_MARKER.search(whole):
                 intro, _ = self._introduction(self._lead_in, item.start)
                 above = f"{self._heading} {intro}".rstrip()

@@ -17,6 +17,7 @@ from groundwire.answer.extractive.cues import (
     LABEL,
     PART_OF_SECTION,
     SAYS_WHAT_IS_ABOVE,
+    asks_for_date,
     definition_match,
     has_amount,
     is_announcement,
@@ -110,7 +111,11 @@ _FEWEST_NEW_WORDS = 2
 """Words that carry meaning and are not those of the question, below which a sentence explains nothing."""
 # "013" is 13, "0.5" stays as it is.
 _DIGITS = re.compile(r"0*(\d+(?:[.,]\d+)*)")
-_NUMBERED = re.compile(r"^1\. ", re.MULTILINE)
+_NUMBERED = re.compile(r"^\d+\. ", re.MULTILINE)
+# Nothing that is to be done begins so: "1. The server must be shut down."
+_STATES = re.compile(
+    r"^\d+\. (?:the|an?|this|these|it|they|there|each|all|most|some|many|no)\b", re.MULTILINE | re.IGNORECASE
+)
 # Of shells, of R and of Python; "# ", that of root, mostly begins a comment.
 _PROMPTS = ("$ ", "> ", ">>> ")
 _INLINE_CODE = re.compile(r"`([^`\n]+)`")
@@ -381,7 +386,9 @@ def _definition(question: Question, excerpt: Excerpt, source: str, path: str, *,
     # What follows the first sentence of an item says more about its term, not what that is.
     text = source if excerpt.kind is BlockKind.LIST_ITEM and excerpt.header else excerpt.text
     is_code = excerpt.kind is BlockKind.CODE
-    defined = 0.0 if is_code else definition_match(question, text, "" if question.is_set_off else source)
+    # Quotes in a list of steps are mostly what to click.
+    marked = "" if question.is_set_off or excerpt.is_whole else source
+    defined = 0.0 if is_code else definition_match(question, text, marked)
     if is_below_name:
         return max(defined, BELOW_ITS_NAME)
     # "Normal: Normal mode is …", in a section on layer modes, says what that one is.
@@ -406,7 +413,7 @@ def _ways(question: Question, weights: Mapping[str, float], excerpt: Excerpt, so
         purposes += _CELL.findall(excerpt.text.partition(": ")[2])
     is_code = excerpt.kind is BlockKind.CODE
     commands = _commands(source, is_code=is_code)
-    is_steps = excerpt.is_whole and _NUMBERED.search(excerpt.text) is not None
+    is_steps = _is_numbered(excerpt)
     if not (purposes or is_code or commands or is_steps):
         return {}
     # "To list all files of no installed package, …" does not say how to list the installed packages.
@@ -468,7 +475,13 @@ def _form(question: Question, excerpt: Excerpt, headed: float, coverage: float) 
 def _lists_steps(excerpt: Excerpt) -> bool:
     """Tell whether a list is numbered, or opens its section with things to do rather than what something offers."""
     items = [line.removeprefix("- ") for line in excerpt.text.splitlines() if line.startswith("- ")]
-    return bool(_NUMBERED.search(excerpt.text)) or (excerpt.opens and sum(map(is_step, items)) * 2 >= len(items))
+    return _is_numbered(excerpt) or (excerpt.opens and sum(map(is_step, items)) * 2 >= len(items))
+
+
+def _is_numbered(excerpt: Excerpt) -> bool:
+    """Tell whether an excerpt is a numbered list of what to do, rather than of what is so."""
+    numbered = len(_NUMBERED.findall(excerpt.text))
+    return excerpt.is_whole and numbered > 0 and 2 * len(_STATES.findall(excerpt.text)) < numbered
 
 
 def _has_asked_cell(question: Question, row: str) -> bool:
@@ -654,9 +667,7 @@ class Support:
         )
         coverage = covered(self._weights, said_around)
         # The steps of a recipe stand below "Preparation", in a chapter that the question names.
-        is_steps = (
-            item.excerpt.is_whole and _NUMBERED.search(text) is not None and question.kind is QuestionKind.PROCEDURE
-        )
+        is_steps = _is_numbered(item.excerpt) and question.kind is QuestionKind.PROCEDURE
         headed = 1.0 if is_steps and not self._asked_titles.isdisjoint(_titles(item.excerpt)) else item.headed
         lacks_kind, is_prose = kind_match(question, text) < 0, item.excerpt.kind is BlockKind.PROSE
         rivals = [each.score for each in self.tested if not self._agree(each, item)]
@@ -676,6 +687,7 @@ class Support:
             "missing_name": float(lacks_identifier or unnamed),
             "missing_negation": float(question.is_negated and not NEGATION.search(around)),
             "missing_kind": float(lacks_kind and question.kind in _NAMED_KINDS),
+            "missing_date": float(lacks_kind and asks_for_date(question)),
             "amount": float(has_amount(question, text)),
             "missing_quantity": float(lacks_kind and question.kind is QuestionKind.QUANTITY),
             "missing_reason": float(lacks_kind and question.kind is QuestionKind.REASON),
