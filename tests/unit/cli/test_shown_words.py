@@ -3,6 +3,12 @@
 import click
 import pytest
 
+from groundwire.api.answer.v1.answer_pb2 import GENERATION_FAILURE_TIMEOUT, Answer, GenerationReport
+from groundwire.api.common.v1.degraded_stage_pb2 import (
+    DEGRADED_STAGE_GENERATION,
+    DEGRADED_STAGE_RERANK,
+    DEGRADED_STAGE_SELF_QUERY,
+)
 from groundwire.api.common.v1.document_pb2 import Document
 from groundwire.api.ingest.v1 import maintenance_service_pb2 as maintenance_pb
 from groundwire.api.ingest.v1.collection_pb2 import CHUNKER_FIXED
@@ -19,6 +25,7 @@ from groundwire.cli.ingest import (
 from groundwire.cli.messages import applied_json
 from groundwire.cli.operations import show_report
 from groundwire.cli.output import page_place
+from groundwire.cli.search import show_generation
 from groundwire.client.values import filter_message
 from groundwire.kernel.document_errors import EmptyDocumentError
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError, NotFoundError
@@ -94,3 +101,15 @@ def test_findings_of_one_kind_leave_room_for_others(capsys: pytest.CaptureFixtur
         "a task waits",
     ]
     assert lines[-2:] == ["and 94 findings more", "2,000 chunks compared: 0 findings repaired, 1,300 left"]
+
+
+def test_a_search_that_left_something_out_says_so_in_json() -> None:
+    assert applied_json(RetrieveResponse(degraded_stages=[DEGRADED_STAGE_RERANK]))["degraded"] == ["rerank"]
+
+
+def test_an_answer_names_the_parts_of_its_search_that_were_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    report = GenerationReport(model="tiny", failure=GENERATION_FAILURE_TIMEOUT)
+    stages = [DEGRADED_STAGE_SELF_QUERY, DEGRADED_STAGE_RERANK, DEGRADED_STAGE_GENERATION]
+    show_generation(Answer(degraded_stages=stages, generation=report, generator="extractive"))
+    told = "left out: self-query, rerank\ntiny failed (timeout): the answer is quoted\n"
+    assert capsys.readouterr().err == told

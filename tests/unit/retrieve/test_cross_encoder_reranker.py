@@ -10,7 +10,7 @@ import pytest
 
 from groundwire.embedders.token_vectors import TokenVectors
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.errors import CallCancelledError, DeadlineError, InvalidRequestError
+from groundwire.kernel.errors import CallCancelledError, DeadlineError, InvalidRequestError, UnavailableError
 from groundwire.retrieve.reranker import ModelReranker, open_reranker
 from tests.unit.embedders.tiny_model import save_tiny_model
 
@@ -67,7 +67,7 @@ def test_callers_leave_a_model_that_hangs_and_it_serves_the_next_when_it_goes_on
 def test_a_model_that_fails_fails_one_caller(reranker: ModelReranker, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
         patched.setattr(reranker, "_judge", lambda: None)
-        with pytest.raises(TypeError):
+        with pytest.raises(UnavailableError, match=r"the reranker failed: .* positional argument"):
             reranker.score("what is alpha", PASSAGES, Budget(60))
     assert len(reranker.score("what is alpha", PASSAGES, Budget(60))) == len(PASSAGES)
 

@@ -1,5 +1,6 @@
 """Turns messages of the contract into the plain JSON that the command line prints."""
 
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -57,12 +58,17 @@ def applied_json(response: retrieve_service_pb2.RetrieveResponse) -> dict[str, A
         "filter": applied_filter,
         "query_type": shown_name(report, "query_type"),
         "applied_query_type": shown_name(report, "applied_query_type"),
-        "degraded": [_as_written(DegradedStage.DESCRIPTOR, stage) for stage in response.degraded_stages],
+        "degraded": stage_names(response.degraded_stages),
         "sections": [
             {"document_id": section.document_id, "path": list(section.hierarchy_path), "score": section.score}
             for section in report.chosen_sections
         ],
     }
+
+
+def stage_names(stages: Iterable["DegradedStage.ValueType"]) -> list[str]:
+    """Return the names of degraded stages as people write them, such as `self-query`."""
+    return [_as_written(DegradedStage.DESCRIPTOR, stage) for stage in stages]
 
 
 def _with_times(condition: Any, *, is_time: bool = False) -> Any:

@@ -3,7 +3,7 @@
 import functools
 import json
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from groundwire.api.answer.v1 import answer_pb2, citation_pb2
 from groundwire.api.answer.v1 import answer_service_pb2 as answer_service_pb
 from groundwire.api.common.v1 import explain_plan_pb2, retrieval_options_pb2, search_mode_pb2
 from groundwire.api.common.v1.chunk_pb2 import ChunkReference
+from groundwire.api.common.v1.degraded_stage_pb2 import DEGRADED_STAGE_GENERATION, DegradedStage
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.cli.citations import quoted_place, read_citations, read_quotations, write_page
 from groundwire.cli.connection import connect
@@ -25,6 +26,7 @@ from groundwire.cli.messages import (
     passage_json,
     search_json,
     shown_name,
+    stage_names,
 )
 from groundwire.cli.options import (
     INT32,
@@ -168,7 +170,7 @@ def search(
         request = pb.RetrieveRequest(collection=collection, query=text, options=options)
         response, passages = _retrieved(client, request, expand_mode, radius)
     shown = search_json(response)
-    if options.self_query or options.strategy or options.query_types:
+    if options.self_query or options.strategy or options.query_types or response.degraded_stages:
         shown["applied"] = applied_json(response)
     if options.explain:
         shown["explain"] = message_json(response.explain_plan)
@@ -179,8 +181,7 @@ def search(
     if printed_as_json(shown):
         return
     applied = applied_json(response)
-    if applied["degraded"]:
-        print_line(f"left out: {', '.join(applied['degraded'])}", err=True)
+    _show_left_out(response.degraded_stages)
     if applied["filter"] is not None:
         print_line(f"filter: {json.dumps(applied['filter'], ensure_ascii=False)}", err=True)
     for section in applied["sections"]:
@@ -341,8 +342,15 @@ def ask(
         show_explanation(answer.explain_plan, answer.snapshot)
 
 
+def _show_left_out(stages: Iterable["DegradedStage.ValueType"]) -> None:
+    if names := stage_names(stages):
+        print_line(f"left out: {', '.join(names)}", err=True)
+
+
 def show_generation(answer: answer_pb2.Answer) -> None:
-    """Say on standard error what became of the text of a chat model, where it is not all there and supported."""
+    """Say on standard error which parts of an answer were left out, and what became of the text of a chat model."""
+    # The report below says more of the model.
+    _show_left_out(stage for stage in answer.degraded_stages if stage != DEGRADED_STAGE_GENERATION)
     for span in answer.unsupported_spans:
         print_line((f"no source supports: {answer.content[span.start : span.end]}", "yellow"), err=True)
     report = answer.generation

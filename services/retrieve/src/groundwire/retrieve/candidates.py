@@ -160,7 +160,8 @@ class CandidateSearch:
     looked up, and words of more than `max_term_share` of all chunks are left out. `is_last` says that no further
     attempt follows, so that a result which may miss something is better than none. `found` are candidates that a search
     for several types of record has found for this one, and `words` the words of that search. `lacks_dense`: the words
-    alone had to find the results, because the engine does not answer.
+    alone had to find the results, because the engine does not answer. `lacks_rerank`: they are in the order before
+    the reranker, because that does not answer.
     """
 
     view: SearchView
@@ -174,6 +175,7 @@ class CandidateSearch:
     found: Candidates | None = None
     words: LookedUp | None = None
     lacks_dense: bool = False
+    lacks_rerank: bool = False
     stages: dict[StageKind, StageTrace] = field(default_factory=dict)
     _matched: tuple[int, WordMatches] | None = None
     _vectors_of_matches: tuple[WordMatches, Numbers, Vectors] | None = None

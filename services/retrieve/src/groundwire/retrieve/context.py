@@ -70,7 +70,8 @@ class ContextSection:
 class Context:
     """What was found: a section for each type that was asked for, and the documents; all of one catalog position.
 
-    `lacks_dense`: words alone found some of it, because the model or the engine does not answer.
+    `lacks_dense`: words alone found some of it, because the model or the engine does not answer. `lacks_rerank`: some
+    of it is in the order before the reranker, because that does not answer.
     """
 
     sections: Mapping[str, ContextSection]
@@ -79,6 +80,7 @@ class Context:
     position: int
     consistency_token: str
     lacks_dense: bool
+    lacks_rerank: bool
 
 
 def retrieve_context(search: Search, request: ContextRequest, budget: Budget) -> Context:
@@ -101,7 +103,7 @@ def _gather(search: Search, request: ContextRequest, view: SearchView, budget: B
     kinds = (*request.limits, *([_DOCUMENTS] if request.with_documents else []))
     # What was said before helps to find documents; of facts about somebody it finds those that were not asked for.
     alone = replace(request.search, context="")
-    prepared, shared, lacks_dense = request.search.prepared, None, False
+    prepared, shared, lacks_dense, lacks_rerank = request.search.prepared, None, False, False
     if any(kind not in _BY_TIME or not request.conversation_id for kind in kinds):
         prepared, shared = search.search_for_several(view, alone, budget, is_last=is_last)
     for kind in kinds:
@@ -120,6 +122,8 @@ def _gather(search: Search, request: ContextRequest, view: SearchView, budget: B
         else:
             is_record = Comparison("record_type", Comparator.EQ, kind)
             asked = replace(asked, added=is_record, top_k=request.limits[kind])
+        if lacks_rerank:  # waiting for it again would take the time of the types that are left
+            asked = replace(asked, rerank=False)
         if kind == "memory":
             asked = replace(asked, ranking=Ranking.MEMORY)
         elif kind == "persona":
@@ -137,6 +141,7 @@ def _gather(search: Search, request: ContextRequest, view: SearchView, budget: B
             shared=None if goes_on else shared,
         )
         lacks_dense = lacks_dense or result.lacks_dense
+        lacks_rerank = lacks_rerank or result.lacks_rerank
         entries = [ContextEntry(hit.stored, hit) for hit in result.hits]
         if kind == "memory":
             found[kind] = _contradicting_together(entries, view, resolved(asked, view), request.limits[kind])
@@ -148,7 +153,7 @@ def _gather(search: Search, request: ContextRequest, view: SearchView, budget: B
         view.position, tenant=request.search.tenant, collection_uid=view.collection.uid
     )
     documents = sections.pop(_DOCUMENTS, ContextSection())
-    return Context(sections, documents, tokens, view.position, token, lacks_dense)
+    return Context(sections, documents, tokens, view.position, token, lacks_dense, lacks_rerank)
 
 
 def _contradicting_together(

@@ -270,6 +270,7 @@ class Reranker(Protocol):
         Raises:
             CallCancelledError: the call was cancelled first.
             DeadlineError: the deadline passed first.
+            UnavailableError: the model fails or hangs.
         """
 
 
@@ -359,6 +360,9 @@ def rerank(
     scale of the similarity, as in the fusion.
 
     `scores` come best first; `passages` are the texts of the first of them, as many as are judged.
+
+    Raises:
+        GroundwireError: as `Reranker.score`.
     """
     count = len(passages)
     if count < 2:  # noqa: PLR2004 - one candidate has no order

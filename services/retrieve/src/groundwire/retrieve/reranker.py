@@ -2,21 +2,27 @@
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
+import structlog
 
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Vectors
-from groundwire.kernel.errors import InvalidRequestError, MissingExtraError
+from groundwire.kernel.errors import GroundwireError, InvalidRequestError, MissingExtraError, UnavailableError
 from groundwire.kernel.words import FUNCTION_WORDS
 
 _CROSS_ENCODER, _MAX_SIM = "cross-encoder", "max-sim"
 _Judge: TypeAlias = Callable[[str, Sequence[str]], Any]
+HUNG_AFTER_S: Final = 4.0
+"""A model that reads the same few passages for so long hangs: they should take some tenths of a second."""
+
+_LOG = structlog.get_logger(__name__)
 
 
 class TokenVectors(Protocol):
@@ -42,6 +48,7 @@ class ModelReranker:
     def __init__(self, name: str, judge: _Judge) -> None:
         self.name = name
         self._judge = judge
+        self._busy_since: float | None = None
         self._waiting: SimpleQueue[tuple[str, Sequence[str], Future[Any]]] = SimpleQueue()
         threading.Thread(target=self._work, name="rerank", daemon=True).start()
 
@@ -51,17 +58,26 @@ class ModelReranker:
         Raises:
             CallCancelledError: the call was cancelled before the model was done.
             DeadlineError: the deadline passed before the model was done.
+            UnavailableError: the model fails, or hangs with the passages of somebody else.
         """
         if not passages:
             return []
+        # Read once: the model may become idle at any moment.
+        busy_since = self._busy_since
+        if busy_since is not None and (busy_s := time.monotonic() - busy_since) >= HUNG_AFTER_S:
+            raise UnavailableError(f"the reranker has not answered for {busy_s:.0f} s")
         future: Future[Any] = Future()
         self._waiting.put((query, passages, future))
         try:
-            scores = budget.result_of(future)
+            # Models with two classes return a score for each; the last one is that of a match.
+            judged = np.asarray(budget.result_of(future), dtype=np.float64).reshape(len(passages), -1)[:, -1]
+        except GroundwireError:
+            raise
+        except Exception as error:
+            _LOG.warning("the reranker failed", model=self.name, exc_info=True)
+            raise UnavailableError(f"the reranker failed: {error}") from error
         finally:
             future.cancel()  # the model skips passages of a caller who has left; a finished future is not affected
-        # Models with two classes return a score for each; the last one is that of a match.
-        judged = np.asarray(scores, dtype=np.float64).reshape(len(passages), -1)[:, -1]
         # NaN has no place in an order; one odd passage must not fail the search.
         return [float(score) for score in np.nan_to_num(judged)]
 
@@ -70,10 +86,12 @@ class ModelReranker:
             query, passages, future = self._waiting.get()
             if not future.set_running_or_notify_cancel():
                 continue
+            self._busy_since = time.monotonic()
             try:
                 future.set_result(self._judge(query, passages))
             except Exception as error:  # noqa: BLE001 - it is the caller's; the thread serves the next one
                 future.set_exception(error)
+            self._busy_since = None
 
 
 def open_reranker(url: str, open_tokens: Callable[[str], TokenVectors]) -> ModelReranker | None:

@@ -19,6 +19,7 @@ from groundwire.kernel.collection import Collection, SearchMode
 from groundwire.kernel.embedder import Embedder, Vectors
 from groundwire.kernel.errors import (
     CollectionNotFoundError,
+    DeadlineError,
     DimensionMismatchError,
     EmbeddingMismatchError,
     GroundwireError,
@@ -94,6 +95,8 @@ _ATTEMPTS = 3
 during three searches in a row are left out of the last one."""
 _SHARE_OF_VECTORS = 0.5
 """Of the time of a hybrid search; the words need some milliseconds, but they may have to wait for a connection."""
+_SHARE_OF_RERANKER = 0.5
+"""Of what is left of the time then; the order without it is there, and has to reach the caller."""
 _LOST = "the engine has lost the index of this collection; `groundwire fsck --repair` builds it anew"
 # Repetitions, withheld sources and neighbours that rise change who is among the best: so many are read for each result.
 _LOOKED_AT_PER_RESULT = 3
@@ -412,6 +415,7 @@ class Search:
             ),
             evidence=evidence,
             lacks_dense=embedded is None or pool.lacks_dense,
+            lacks_rerank=pool.lacks_rerank,
             self_query_failed=request.self_query_failed,
         )
 
@@ -638,17 +642,8 @@ class Search:
         )
         withheld = {number: fate for number, fate in fates if fate is not None}
         ordered = adjust(scores, of_scores, plan.rules, plan.window, withheld, turns)
-        if plan.reranks and self.reranker is not None:
-            started = time.perf_counter()
-            best = ordered.numbers[: self.settings.rerank_depth].tolist()
-            texts = pool.chunks(best)
-            passages = [texts[number].chunk.content for number in best if number in texts]
-            if len(passages) == len(best):  # else something changed just now, and the order of before is as good
-                with Step("search.rerank"):
-                    weight = self.settings.rerank_weight
-                    ordered = rerank(self.reranker, weight, request.query, ordered, passages, budget)
-            elapsed = time.perf_counter() - started
-            pool.stages[StageKind.RERANK] = StageTrace(StageKind.RERANK, len(best), elapsed)
+        if plan.reranks and self.reranker is not None and not pool.lacks_rerank:
+            ordered = self._reranked(self.reranker, ordered, pool, request.query, budget)
         memory: Mapping[int, MemoryScore] = {}
         if plan.ranking is Ranking.MEMORY:
             weights, numbers = plan.collection.settings.retrieval.memory, ordered.numbers.tolist()
@@ -658,6 +653,28 @@ class Search:
         most = plan.max_per_document
         chosen = eligible(in_order, withheld, collapse=request.collapse_duplicates, max_per_document=most)
         return ordered, chosen, memory
+
+    def _reranked(
+        self, reranker: Reranker, ordered: Scores, pool: CandidateSearch, query: str, budget: Budget
+    ) -> Scores:
+        """Return the scores with the best in the order of the reranker, or unchanged where that does not answer."""
+        started = time.perf_counter()
+        best = ordered.numbers[: self.settings.rerank_depth].tolist()
+        texts = pool.chunks(best)
+        passages = [texts[number].chunk.content for number in best if number in texts]
+        if len(passages) == len(best):  # else something changed just now, and the order of before is as good
+            try:
+                with Step("search.rerank"):
+                    weight, part = self.settings.rerank_weight, budget.part(_SHARE_OF_RERANKER)
+                    ordered = rerank(reranker, weight, query, ordered, passages, part)
+            except (UnavailableError, DeadlineError):
+                # If the whole call has run out of time, the order of before does not help.
+                budget.check()
+                pool.lacks_rerank = True
+                return ordered
+        elapsed = time.perf_counter() - started
+        pool.stages[StageKind.RERANK] = StageTrace(StageKind.RERANK, len(best), elapsed)
+        return ordered
 
     def _evidence(
         self,

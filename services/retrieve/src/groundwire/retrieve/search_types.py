@@ -243,7 +243,8 @@ class SearchResult:
     `query` is what was searched for. `position` is the
     position of the catalog that was read, `changed_position` the one at which the collection had last changed.
     `consistency_token` stands for what was read. `lacks_dense`: the words alone found the results of a search that was
-    to use vectors as well, because the model or the engine does not answer. `self_query_failed`: a filter was asked for
+    to use vectors as well, because the model or the engine does not answer. `lacks_rerank`: the results are in the
+    order that they had before the reranker, because that does not answer. `self_query_failed`: a filter was asked for
     and could not be derived, so there is none of it. `chosen_sections` are those that a search from the top down was
     limited to, best first.
     """
@@ -258,6 +259,7 @@ class SearchResult:
     consistency_token: str
     evidence: Evidence | None = None
     lacks_dense: bool = False
+    lacks_rerank: bool = False
     self_query_failed: bool = False
     chosen_sections: tuple[ChosenSection, ...] = ()
 

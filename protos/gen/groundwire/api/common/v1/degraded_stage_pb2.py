@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n-groundwire/api/common/v1/degraded_stage.proto\x12\x18groundwire.api.common.v1*\xa5\x01\n\rDegradedStage\x12\x1e\n\x1a\x44\x45GRADED_STAGE_UNSPECIFIED\x10\x00\x12\x18\n\x14\x44\x45GRADED_STAGE_DENSE\x10\x01\x12\x1d\n\x19\x44\x45GRADED_STAGE_SELF_QUERY\x10\x02\x12\x1c\n\x18\x44\x45GRADED_STAGE_RECORDING\x10\x03\x12\x1d\n\x19\x44\x45GRADED_STAGE_GENERATION\x10\x04\x42]\n\x1bio.groundwire.api.common.v1P\x01Z!groundwire/api/common/v1;commonv1\xaa\x02\x18Groundwire.Api.Common.V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n-groundwire/api/common/v1/degraded_stage.proto\x12\x18groundwire.api.common.v1*\xc0\x01\n\rDegradedStage\x12\x1e\n\x1a\x44\x45GRADED_STAGE_UNSPECIFIED\x10\x00\x12\x18\n\x14\x44\x45GRADED_STAGE_DENSE\x10\x01\x12\x1d\n\x19\x44\x45GRADED_STAGE_SELF_QUERY\x10\x02\x12\x1c\n\x18\x44\x45GRADED_STAGE_RECORDING\x10\x03\x12\x1d\n\x19\x44\x45GRADED_STAGE_GENERATION\x10\x04\x12\x19\n\x15\x44\x45GRADED_STAGE_RERANK\x10\x05\x42]\n\x1bio.groundwire.api.common.v1P\x01Z!groundwire/api/common/v1;commonv1\xaa\x02\x18Groundwire.Api.Common.V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,5 +33,5 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\033io.groundwire.api.common.v1P\001Z!groundwire/api/common/v1;commonv1\252\002\030Groundwire.Api.Common.V1'
   _globals['_DEGRADEDSTAGE']._serialized_start=76
-  _globals['_DEGRADEDSTAGE']._serialized_end=241
+  _globals['_DEGRADEDSTAGE']._serialized_end=268
 # @@protoc_insertion_point(module_scope)

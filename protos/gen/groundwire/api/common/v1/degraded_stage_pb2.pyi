@@ -35,6 +35,10 @@ class _DegradedStageEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Degrade
     """Writing turns, summaries or the query log."""
     DEGRADED_STAGE_GENERATION: _DegradedStage.ValueType  # 4
     """The chat model: the answer is quoted from the sources instead, or ends early."""
+    DEGRADED_STAGE_RERANK: _DegradedStage.ValueType  # 5
+    """The reranker, which failed or was not done in half of the time that the call had left: results are in the order,
+    and with the relevance, of the same search without it.
+    """
 
 class DegradedStage(_DegradedStage, metaclass=_DegradedStageEnumTypeWrapper):
     """A part of a call that was skipped or failed while the rest worked."""
@@ -52,4 +56,8 @@ DEGRADED_STAGE_RECORDING: DegradedStage.ValueType  # 3
 """Writing turns, summaries or the query log."""
 DEGRADED_STAGE_GENERATION: DegradedStage.ValueType  # 4
 """The chat model: the answer is quoted from the sources instead, or ends early."""
+DEGRADED_STAGE_RERANK: DegradedStage.ValueType  # 5
+"""The reranker, which failed or was not done in half of the time that the call had left: results are in the order,
+and with the relevance, of the same search without it.
+"""
 Global___DegradedStage: _TypeAlias = DegradedStage  # noqa: Y015

@@ -97,7 +97,8 @@ class RetrievalOptions(_message.Message):
     """
     rerank: _builtins.bool
     """Optional. Lets the server's reranker order the best candidates; unset means the server's setting.
-    FAILED_PRECONDITION with MISSING_EXTRA where the server has none.
+    FAILED_PRECONDITION with MISSING_EXTRA where the server has none. A reranker that fails or is late fails no search:
+    `DEGRADED_STAGE_RERANK`.
     """
     view: _hit_pb2.HitView.ValueType
     """Optional. How much to return of what was found; unset means `HIT_VIEW_BASIC`."""

@@ -101,6 +101,8 @@ def to_retrieve_response(
         response.degraded_stages.append(degraded_stage_pb2.DEGRADED_STAGE_SELF_QUERY)
     if result.lacks_dense:
         response.degraded_stages.append(degraded_stage_pb2.DEGRADED_STAGE_DENSE)
+    if result.lacks_rerank:
+        response.degraded_stages.append(degraded_stage_pb2.DEGRADED_STAGE_RERANK)
     return response
 
 
@@ -456,4 +458,6 @@ def to_context_response(request: pb.RetrieveContextRequest, context: Context) ->
         response.documents.add().MergeFromString(raw)
     if context.lacks_dense:
         response.degraded_stages.append(degraded_stage_pb2.DEGRADED_STAGE_DENSE)
+    if context.lacks_rerank:
+        response.degraded_stages.append(degraded_stage_pb2.DEGRADED_STAGE_RERANK)
     return response

@@ -106,7 +106,8 @@ class ResultCache:
         # tokens are waited for.
         depends_on_time = options.self_query or options.ranking == search_mode_pb2.RANKING_MEMORY or options.explain
         depends_on_position = options.HasField("snapshot") or options.consistency_token
-        if depends_on_time or depends_on_position or result.self_query_failed or result.lacks_dense:
+        is_degraded = result.self_query_failed or result.lacks_dense or result.lacks_rerank
+        if depends_on_time or depends_on_position or is_degraded:
             return
         held = RememberedResponse(raw, result.consistency_token, search, result.position, result.changed_position)
         self._held.put(key, held, len(raw) + len(key[2]) + _OVERHEAD_BYTES)
