@@ -73,6 +73,28 @@ def test_a_plan_sums_up_and_changes_nothing(server: ServerProcess, folder: Path)
     assert "3 as they are" in table.stdout
 
 
+def test_a_plan_counts_the_answers_that_would_become_stale(server: ServerProcess, folder: Path) -> None:
+    run(server, str(folder))
+    for name, count in (("a.md", 2), ("b.md", 1), ("c.md", 1)):
+        question = f"What does the text of {name} speak of?"
+        for _ in range(count):
+            given = ("-c", COLLECTION, "-k", "1", "--keep-for", "1h", "--min-relevance", "0", "--strictness", "0")
+            answered = groundwire("ask", question, *given, "--json", address=server.address)
+            assert name in json.loads(answered.stdout)["answer"]
+    assert run(server, str(folder), "--plan")["stale_answers"] == 0
+    (folder / "a.md").write_text("# a.md\n\nOther words.\n", encoding="utf-8")
+    assert run(server, str(folder), "--plan")["stale_answers"] == 2
+    (folder / "b.md").unlink()
+    assert run(server, str(folder), "--plan")["stale_answers"] == 2
+    assert run(server, str(folder), "--plan", "--delete-missing")["stale_answers"] == 3
+    planned = groundwire("ingest", str(folder), "-c", COLLECTION, "--plan", "--delete-missing", address=server.address)
+    assert planned.stdout.splitlines()[-1] == "3 stored answers would become stale"
+
+    assert "stale_answers" not in run(server, str(folder), "--delete-missing", "--yes")
+    (folder / "a.md").write_text("# a.md\n\nOther words again.\n", encoding="utf-8")
+    assert run(server, str(folder), "--plan")["stale_answers"] == 0, "they are stale already"
+
+
 @pytest.mark.parametrize("profile", ["general", "documents"])
 def test_a_plan_without_a_collection_is_one_for_a_new_collection(
     server: ServerProcess, folder: Path, profile: str

@@ -46,6 +46,8 @@ from groundwire.cli.source_files import (
     source_start,
 )
 from groundwire.client import GroundwireClient
+from groundwire.client.contract import Contract
+from groundwire.client.transport import all_items
 from groundwire.client.uploads import UNARY_BYTES
 from groundwire.kernel.errors import (
     CallCancelledError,
@@ -512,21 +514,30 @@ class IngestRun:
             else plan
             for plan in plans
         ]
-        return self._report(plans, missing, PLAN_COUNTS)
+        changed = gone | {plan.document_id for plan in plans if plan.outcome == "replaced"}
+        return self._report(plans, missing, PLAN_COUNTS, self._stale_answers(changed))
 
     def _report(
         self,
         outcomes: Sequence[FileOutcome],
         deleted: Sequence[Document],
         count_names: Sequence[str] = INGEST_COUNTS,
+        stale_answers: int | None = None,
     ) -> bool:
-        """Print what was done, or would be; return whether no file failed."""
+        """Print what was done, or would be; return whether no file failed.
+
+        `stale_answers` is how many stored answers would become stale, None where that is not known.
+        """
         failed = [FileOutcome(each.source, "failed", error=each.error) for each in self.sources.unusable]
         report = run_json([*outcomes, *failed], self.sources.skipped, deleted, count_names)
+        if count_names is PLAN_COUNTS:
+            report["stale_answers"] = stale_answers
         if not printed_as_json(report):
             show_skipped(self.sources.skipped, verbose=self.verbose)
             show_warnings(report)
             (show_ingest if count_names is INGEST_COUNTS else show_plan)(report)
+            if stale_answers:
+                print_line(f"{counted(stale_answers, 'stored answer')} would become stale")
         return not any(file["error"] for file in report["files"])
 
     def _for_each(
@@ -648,6 +659,20 @@ class IngestRun:
             for document in self.client.collection(self.collection).documents(source_prefix=start)
             if document.source not in known and is_missing(document.source.removeprefix(start), self.roots)
         ]
+
+    def _stale_answers(self, changed: AbstractSet[str]) -> int | None:
+        """Return how many stored answers cite any of these documents and are not stale yet; None if not to be read."""
+        if not changed:
+            return 0
+        # One pass over all answers: asked document by document, the server would look at all of them each time.
+        answers = all_items.blocking(self.client, Contract.list_answers, "answers", collection=self.collection)
+        try:
+            return sum(
+                not each.stale and any(citation.document_id in changed for citation in each.answer.citations)
+                for each in answers
+            )
+        except GroundwireError:  # who ingests need not reach the answer service, nor be allowed to read
+            return None
 
     def _may_delete(self, missing: Sequence[Document]) -> bool:
         """Return whether the documents may be deleted, asking at the terminal."""
