@@ -94,6 +94,8 @@ def _ask(client: GroundwireClient, names: list[str]) -> None:
         print(f"{number}. {name}: {question} ({verdict})\n{answer.content}\n   confidence {answer.confidence:.2f}")
         for citation in answer.citations:
             print(f"   [{citation.marker}] {citation.source_uri}, {citation.section_heading}")
+        for citation in answer.opposing_citations:
+            print(f"   but [{citation.marker}] {citation.source_uri}: {citation.quote}")
     print(f"{verdicts.total()} questions: " + ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items()))
 
 

@@ -344,6 +344,7 @@ def test_a_question_is_answered_by_what_a_person_would_have_picked(
     given = client.ask(collection="handbook", question=question).answer
     assert given.content.startswith(answer)
     assert given.citations[0].quote == quote
+    assert not any(claim.opposing for claim in given.claims), "nothing in the handbook contradicts the rest"
     assert client.verify_citations(citations=given.citations).all_verified
 
 

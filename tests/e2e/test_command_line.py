@@ -63,6 +63,8 @@ ANSWER_KEYS = {
     "refusal_reason",
     "confidence",
     "citations",
+    "opposing",
+    "opposing_citations",
     "unsupported",
     "generator",
     "generation",

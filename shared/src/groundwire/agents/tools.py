@@ -120,6 +120,8 @@ class CitedAnswer(_Result):
     confidence: float
     """How likely the sources support the answer, from 0 to 1."""
     citations: list[Quote]
+    opposing: list[Quote]
+    """What contradicts the answer elsewhere in the documents; say so where there is any."""
 
 
 class CheckedClaim(_Result):
@@ -232,6 +234,7 @@ class Tools:
             refusal=answer.refusal,
             confidence=round(answer.confidence, _DECIMALS),
             citations=_quotes(answer.citations),
+            opposing=_quotes(each.citation for each in answer.opposing),
         )
 
     async def check_text(self, collection: _Collection, text: str) -> CheckedText:

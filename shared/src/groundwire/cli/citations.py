@@ -50,6 +50,18 @@ def quoted_place(citation: citation_pb2.Citation) -> str:
     return f"{place}{page_place(citation.page_numbers)} · {span} · generation {citation.generation}"
 
 
+def opposing_citations(answer: answer_pb2.Answer) -> list[citation_pb2.Citation]:
+    """Return what contradicts claims of an answer, in their order, each once."""
+    citations = {each.marker: each for each in (*answer.citations, *answer.opposing_citations)}
+    markers = dict.fromkeys(each.marker for claim in answer.claims for each in claim.opposing)
+    return [citations[marker] for marker in markers]
+
+
+def opposing_date(citation: citation_pb2.Citation) -> str:
+    """Return when the document was made, as it is put behind a quote; empty where that is not known."""
+    return f" ({citation.date_created.ToDatetime():%Y-%m-%d})" if citation.HasField("date_created") else ""
+
+
 def read_quotations(client: GroundwireClient, citations: Sequence[citation_pb2.Citation]) -> list[Quotation]:
     """Read the paragraph around each citation, in the order of markers; quotes of one paragraph are shown together.
 
@@ -180,9 +192,9 @@ body { margin: 2rem auto; max-width: 44rem; padding: 0 1rem; background: var(--p
        font: 1rem/1.6 system-ui, sans-serif; overflow-wrap: anywhere; }
 h1 { font-size: 1.4rem; line-height: 1.3; }
 h2 { font-size: 1rem; margin-top: 2.5rem; }
-.answer, blockquote { white-space: pre-wrap; }
+.answer, .opposing, blockquote { white-space: pre-wrap; }
 .answer { font-size: 1.1rem; }
-.answer a { text-decoration: none; font-size: .8em; vertical-align: .3em; }
+.answer a, .opposing a { text-decoration: none; font-size: .8em; vertical-align: .3em; }
 .quiet, .place { color: var(--quiet); font-size: .875rem; }
 .place { margin: 0; }
 section { margin: 1.5rem 0; break-inside: avoid; }
@@ -211,7 +223,7 @@ _PAGE = """<!DOCTYPE html>
 <main>
 <h1>{question}</h1>
 <p class="answer">{answer}</p>
-<p class="quiet">{about}</p>
+{opposing}<p class="quiet">{about}</p>
 {sources}</main>
 </body>
 </html>
@@ -249,16 +261,23 @@ def write_page(path: Path, question: str, answer: answer_pb2.Answer, quotations:
         sections += f"<section>\n{places}<blockquote>{text}</blockquote>\n</section>\n"
     # Markers are links, but what looks like one inside a statement is text of a source.
     content, done = "", 0
-    markers = {citation.marker for citation in answer.citations}
+    markers = {citation.marker for citation in (*answer.citations, *answer.opposing_citations)}
     for claim in answer.claims:
         start, end = claim.answer_span.start, claim.answer_span.end
         content += _linked(answer.content[done:start], markers) + _escaped(many_lines(answer.content[start:end]))
         done = end
     content += _linked(answer.content[done:], markers)
+    opposing = ""
+    for citation in opposing_citations(answer):
+        link = _linked(f"[{citation.marker}]", markers)
+        opposing += (
+            f'<p class="opposing">but: {_escaped(one_line(citation.quote))} {link}{opposing_date(citation)}</p>\n'
+        )
     page = _PAGE.format(
         question=_escaped(one_line(question)),
         style=_STYLE,
         answer=content,
+        opposing=opposing,
         about=_escaped(one_line(about)),
         sources=f"<h2>Sources</h2>\n{sections}" if sections else "",
     )

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import click
 
+from groundwire.api.answer.v1.answer_pb2 import Answer
 from groundwire.api.common.v1.document_pb2 import Document, DocumentFields, DocumentReference
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.ingest.v1.collection_pb2 import Chunker, ChunkingPolicy, Profile
@@ -660,17 +661,14 @@ class IngestRun:
             if document.source not in known and is_missing(document.source.removeprefix(start), self.roots)
         ]
 
-    def _stale_answers(self, changed: AbstractSet[str]) -> int | None:
-        """Return how many stored answers cite any of these documents and are not stale yet; None if not to be read."""
+    def _stale_answers(self, changed: set[str]) -> int | None:
+        """Return how many stored answers quote any of these documents and are not stale yet; None if not to be read."""
         if not changed:
             return 0
         # One pass over all answers: asked document by document, the server would look at all of them each time.
         answers = all_items.blocking(self.client, Contract.list_answers, "answers", collection=self.collection)
         try:
-            return sum(
-                not each.stale and any(citation.document_id in changed for citation in each.answer.citations)
-                for each in answers
-            )
+            return sum(not each.stale and not changed.isdisjoint(_quoted_documents(each.answer)) for each in answers)
         except GroundwireError:  # who ingests need not reach the answer service, nor be allowed to read
             return None
 
@@ -683,6 +681,10 @@ class IngestRun:
         if len(missing) > _NAMED:
             print_line(f"and {len(missing) - _NAMED} more", err=True)
         return confirm(f"Delete {counted(len(missing), 'document')} of {self.collection!r}?")
+
+
+def _quoted_documents(answer: Answer) -> set[str]:
+    return {citation.document_id for citation in (*answer.citations, *answer.opposing_citations)}
 
 
 def _concerns_all(error: GroundwireError) -> bool:

@@ -99,6 +99,12 @@ def answer_json(answer: answer_pb2.Answer, question_id: str) -> dict[str, Any]:
         "refusal_reason": shown_name(answer, "refusal_reason") or None,
         "confidence": round(answer.confidence, _DECIMALS),
         "citations": [_citation(citation) for citation in answer.citations],
+        "opposing": [
+            {"claim": claim.text, "marker": each.marker, **message_json(each.discrepancy, short_names=True)}
+            for claim in answer.claims
+            for each in claim.opposing
+        ],
+        "opposing_citations": [_citation(citation) for citation in answer.opposing_citations],
         "unsupported": [answer.content[span.start : span.end] for span in answer.unsupported_spans],
         "generator": answer.generator,
         "generation": {

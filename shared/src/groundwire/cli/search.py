@@ -15,7 +15,14 @@ from groundwire.api.common.v1 import explain_plan_pb2, retrieval_options_pb2, se
 from groundwire.api.common.v1.chunk_pb2 import ChunkReference
 from groundwire.api.common.v1.degraded_stage_pb2 import DEGRADED_STAGE_GENERATION, DegradedStage
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
-from groundwire.cli.citations import quoted_place, read_citations, read_quotations, write_page
+from groundwire.cli.citations import (
+    opposing_citations,
+    opposing_date,
+    quoted_place,
+    read_citations,
+    read_quotations,
+    write_page,
+)
 from groundwire.cli.connection import connect
 from groundwire.cli.fields import duration_message
 from groundwire.cli.messages import (
@@ -41,6 +48,7 @@ from groundwire.cli.options import (
 from groundwire.cli.output import (
     counted,
     excerpt,
+    one_line,
     page_place,
     print_line,
     print_marked,
@@ -315,7 +323,8 @@ def ask(
             session = client.create_session(collection=collection).session.session_id
         request.session_id = session or ""
         answer = streamed(client, request, quiet=is_json()) if stream else client.ask.send(request).answer
-        quotations = read_quotations(client, answer.citations) if show or page else []
+        cited = (*answer.citations, *answer.opposing_citations)
+        quotations = read_quotations(client, cited) if show or page else []
     if page is not None:
         write_page(page, text, answer, quotations)
         print_line(f"wrote {page}", err=True)
@@ -328,12 +337,13 @@ def ask(
         return
     if not stream:
         print_text(answer.content)
+    show_opposing(answer)
     if show:
         for quotation in quotations:
             show_places(quotation.citations)
             print_marked([(text, marker > 0) for text, marker in quotation.parts])
     else:
-        show_places(answer.citations)
+        show_places(cited)
     show_generation(answer)
     if answer.session_id:
         print_line()
@@ -360,6 +370,12 @@ def show_generation(answer: answer_pb2.Answer) -> None:
         failure = shown_name(report, "failure")
         instead = "the answer ends early" if answer.generator == report.model else "the answer is quoted"
         print_line(f"{report.model} failed ({failure}): {instead}", err=True)
+
+
+def show_opposing(answer: answer_pb2.Answer) -> None:
+    """Print what contradicts an answer, below its text."""
+    for citation in opposing_citations(answer):
+        print_text(f"but: {one_line(citation.quote)} [{citation.marker}]{opposing_date(citation)}")
 
 
 def show_places(citations: Sequence[citation_pb2.Citation]) -> None:

@@ -21,7 +21,14 @@ from groundwire.cli.output import (
     print_text,
     printed_as_json,
 )
-from groundwire.cli.search import answering_options, retrieval_options, show_generation, show_places, streamed
+from groundwire.cli.search import (
+    answering_options,
+    retrieval_options,
+    show_generation,
+    show_opposing,
+    show_places,
+    streamed,
+)
 from groundwire.client.contract import Contract
 from groundwire.client.transport import all_items
 from groundwire.client.values import enum_value
@@ -205,7 +212,8 @@ def chat(
             if is_json():
                 print_json(answer_json(answer, request.message_id), indent=None)
                 continue
-            show_places(answer.citations)
+            show_opposing(answer)
+            show_places((*answer.citations, *answer.opposing_citations))
             show_generation(answer)
             print_line()
     if has_failed and not is_typed:

@@ -173,13 +173,26 @@ class Citation:
 
 
 @dataclass(frozen=True, slots=True)
+class Opposing:
+    """A place that contradicts the statement `claim` of an answer: its quote has `instead` where that has `text`.
+
+    Of a denial one of the two is the negation, and the other the words that it denies.
+    """
+
+    claim: str
+    citation: Citation
+    text: str
+    instead: str
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """An answer with its citations; `str` of it is its text.
 
     `grounded` says that every statement is supported; `refusal` why there is no answer, such as `no_results`, and is
     empty where there is one. `confidence` is from 0 to 1. `session_id` is empty outside of sessions. `generator` is who
-    wrote it, `extractive` or the name of a chat model, whose sentences without support are in `unsupported`. `snapshot`
-    is the position of the catalog that was read.
+    wrote it, `extractive` or the name of a chat model, whose sentences without support are in `unsupported`. `opposing`
+    are places that contradict what it says. `snapshot` is the position of the catalog that was read.
     """
 
     text: str
@@ -192,15 +205,23 @@ class Answer:
     generator: str
     unsupported: tuple[str, ...]
     snapshot: int
+    opposing: tuple[Opposing, ...]
     message: answer_pb2.Answer = field(repr=False, compare=False)
 
     @classmethod
     def of(cls, message: answer_pb2.Answer) -> "Answer":
+        citations = tuple(map(Citation.of, message.citations))
+        cited = {each.marker: each for each in (*citations, *map(Citation.of, message.opposing_citations))}
         return filled(
             cls,
             message,
             text=message.content,
-            citations=tuple(map(Citation.of, message.citations)),
+            citations=citations,
+            opposing=tuple(
+                Opposing(claim.text, cited[each.marker], each.discrepancy.text, each.discrepancy.instead)
+                for claim in message.claims
+                for each in claim.opposing
+            ),
             refusal=held_by(message, "refusal_reason"),
             unsupported=tuple(message.content[span.start : span.end] for span in message.unsupported_spans),
         )

@@ -13,8 +13,8 @@ from enum import StrEnum
 from itertools import takewhile
 from operator import attrgetter
 
-from groundwire.answer.evidence import Passage, Source, Statement, section_at
-from groundwire.api.answer.v1 import answer_pb2, citation_pb2
+from groundwire.answer.evidence import OpposingSource, Passage, Source, Statement, section_at
+from groundwire.api.answer.v1 import answer_pb2, citation_pb2, grounding_pb2
 from groundwire.api.answer.v1.answer_service_pb2 import (
     AnswerEvent,
     CitationEvent,
@@ -22,6 +22,7 @@ from groundwire.api.answer.v1.answer_service_pb2 import (
     RetrievedEvent,
     TextDelta,
 )
+from groundwire.kernel.facts import Discrepancy
 from groundwire.kernel.records import SOURCE_PREFIX
 from groundwire.kernel.spans import Span
 from groundwire.rpc.messages import to_span
@@ -133,6 +134,11 @@ def cite(marker: int, collection: str, source: Source, answer_span: Span) -> cit
     )
 
 
+def to_discrepancy(discrepancy: Discrepancy) -> grounding_pb2.Discrepancy:
+    kind = grounding_pb2.FactKind.Value(f"FACT_KIND_{discrepancy.kind}")
+    return grounding_pb2.Discrepancy(kind=kind, text=discrepancy.text, instead=discrepancy.instead)
+
+
 def is_supported(claim: answer_pb2.Claim) -> bool:
     """Tell whether a claim rests on citations or needs none."""
     return bool(claim.markers) or not claim.HasField("confidence")
@@ -209,19 +215,24 @@ class Addition:
 
 
 class Citations:
-    """The citations of a text as it grows; markers count from 1 in order of first use, without gaps."""
+    """The citations of a text as it grows; markers count from 1 in order of first use, without gaps.
 
-    def __init__(self, collection: str) -> None:
+    With `after`, they go on after as many others.
+    """
+
+    def __init__(self, collection: str, after: int = 0) -> None:
         self._collection = collection
+        self._after = after
         self._markers: dict[tuple[str, int, int, int], int] = {}
         self.made: list[citation_pb2.Citation] = []
 
     def mark(self, source: Source, text_span: Span) -> int:
         """Return the marker of a source that supports a range of the text; a new source gets the next free one."""
-        marker = self._markers.setdefault(_key(source), len(self.made) + 1)
-        if marker > len(self.made):
+        made = self._after + len(self.made)
+        marker = self._markers.setdefault(_key(source), made + 1)
+        if marker > made:
             self.made.append(cite(marker, self._collection, source, text_span))
-        elif (span := to_span(text_span)) not in (known := self.made[marker - 1]).answer_spans:
+        elif (span := to_span(text_span)) not in (known := self.made[marker - 1 - self._after]).answer_spans:
             known.answer_spans.append(span)
             # A source that supports several statements counts as the best of them.
             known.support_score = max(known.support_score, source.support)
@@ -241,11 +252,13 @@ class Composer:
     """
 
     def __init__(self, collection: str, limit: int) -> None:
+        self._collection = collection
         self._limit = limit
         self._cited = Citations(collection)
         self.citations = self._cited.made
         self.content = ""
         self.claims: list[answer_pb2.Claim] = []
+        self._opposing: list[tuple[Span, tuple[OpposingSource, ...]]] = []
         self.is_cut = False
 
     def add(self, statement: Statement) -> Addition | None:
@@ -260,6 +273,8 @@ class Composer:
             self.is_cut = True
             if self.content:
                 return None
+            # What is left of it may not be what they contradict.
+            statement = replace(statement, opposing=())
             if not statement.sources:
                 statement = replace(statement, text=_whole_words(statement.text, self._limit))
             else:
@@ -282,7 +297,23 @@ class Composer:
                 answer_span=to_span(span), text=statement.text, markers=sorted(markers), confidence=confidence
             )
         )
+        self._opposing.append((span, statement.opposing))
         return Addition(self.content[before:], before, tuple(self.citations[known:]))
+
+    def cite_opposing(self) -> list[citation_pb2.Citation]:
+        """Say in the claims what contradicts them; return the citations of that, but for what the text cites itself.
+
+        Their markers go on after those of the text, so call it when the text is complete or given up.
+        """
+        further = Citations(self._collection, after=len(self.citations))
+        for claim, (span, opposing) in zip(self.claims, self._opposing, strict=True):
+            del claim.opposing[:]
+            for each in opposing:
+                (marker,) = self._cited.markers_of([each.source])
+                if marker > len(self.citations):
+                    marker = further.mark(each.source, span)
+                claim.opposing.add(marker=marker, discrepancy=to_discrepancy(each.discrepancy))
+        return further.made
 
 
 def _whole_words(text: str, room: int) -> str:

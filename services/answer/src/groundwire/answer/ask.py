@@ -501,9 +501,9 @@ class Answerer:
                 statements = [batch.statement] if isinstance(batch, Closest) else batch
                 began = time.perf_counter()
                 with Step("answer.verify"):
-                    sources = [source for statement in statements for source in statement.sources]
+                    sources = [source for statement in statements for source in statement.quoted]
                     stored = iter(await self.library.stored(ask.collection, sources) if sources else ())
-                    found = [[next(stored) for _ in each.sources] for each in statements]
+                    found = [[next(stored) for _ in each.quoted] for each in statements]
                     checked = with_agreeing_sources(statements, found)
                 progress.verification_s += time.perf_counter() - began
                 if isinstance(batch, Closest):
@@ -532,6 +532,7 @@ class Answerer:
         answer = answer_pb2.Answer(
             content=content,
             citations=composer.citations,
+            opposing_citations=composer.cite_opposing(),
             claims=claims,
             unsupported_spans=unsupported,
             # Sentences without a source, which ANNOTATE lets through, make the whole less certain.

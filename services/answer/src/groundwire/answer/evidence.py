@@ -1,5 +1,6 @@
 """The evidence of answers: passages, the places in them that statements quote, and whether they equal the store."""
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -7,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from pathlib import PurePosixPath
 
+from groundwire.kernel.facts import Discrepancy
 from groundwire.kernel.markdown import read_markdown
 from groundwire.kernel.restructured_text import descriptions, read_rst, without_roles
 from groundwire.kernel.sentences import BlockKind, heading_text, split_blocks, without_images
@@ -111,17 +113,37 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class OpposingSource:
+    """A source that contradicts a statement by another number, date, name or negation."""
+
+    source: Source
+    discrepancy: Discrepancy
+
+    def order(self) -> tuple[float, int]:
+        """Return the key that sorts the newest first, those without a date last, and then by rank."""
+        passage = self.source.passage
+        return (-passage.date_created.timestamp() if passage.date_created else math.inf, passage.rank)
+
+
+@dataclass(frozen=True, slots=True)
 class Statement:
     """A sentence of a draft with the sources that should support it; without any it is unsupported.
 
     One that needs no source, such as "Here is how.", claims nothing. `separator` is what stands between it and the
-    statement before: a space, or a line break where a new thought or list item begins.
+    statement before: a space, or a line break where a new thought or list item begins. `opposing` are places that
+    contradict it.
     """
 
     text: str
     sources: tuple[Source, ...]
     separator: str = " "
     needs_source: bool = True
+    opposing: tuple[OpposingSource, ...] = ()
+
+    @property
+    def quoted(self) -> tuple[Source, ...]:
+        """Return all sources, those that oppose it last."""
+        return (*self.sources, *(each.source for each in self.opposing))
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,16 +184,22 @@ def with_agreeing_sources(
 ) -> list[Statement]:
     """Return the statements with those of their sources that agree, and with their pages; some may be left with none.
 
-    `stored` has for each statement, for each of its sources, what is stored there, or None.
+    `stored` has for each statement, for each source that it quotes, what is stored there, or None.
     """
     checked = []
     for statement, found in zip(statements, stored, strict=True):
-        sources = tuple(
-            replace(source, page_numbers=text.page_numbers)
-            for source, text in zip(statement.sources, found, strict=True)
-            if text is not None and agrees(source, text)
+        good = [
+            replace(source, page_numbers=text.page_numbers) if text is not None and agrees(source, text) else None
+            for source, text in zip(statement.quoted, found, strict=True)
+        ]
+        count = len(statement.sources)
+        opposing = tuple(
+            replace(each, source=source)
+            for each, source in zip(statement.opposing, good[count:], strict=True)
+            if source is not None
         )
-        checked.append(replace(statement, sources=sources))
+        sources = tuple(source for source in good[:count] if source is not None)
+        checked.append(replace(statement, sources=sources, opposing=opposing))
     return checked
 
 

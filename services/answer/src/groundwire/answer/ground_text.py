@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from groundwire.answer.answers import Citations
+from groundwire.answer.answers import Citations, to_discrepancy
 from groundwire.answer.evidence import Passage, Source, agrees
 from groundwire.answer.grounding.claims import ClaimKind, WrittenClaim
 from groundwire.answer.grounding.grounder import BoundSource, GroundedClaim, Grounder, Verdict
@@ -12,7 +12,6 @@ from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.answer.v1 import grounding_pb2
 from groundwire.api.common.v1.degraded_stage_pb2 import DegradedStage
 from groundwire.kernel.errors import InvalidRequestError
-from groundwire.kernel.facts import Discrepancy
 from groundwire.rpc.messages import to_span
 
 MAX_CLAIMS = 200
@@ -139,10 +138,10 @@ def ground_response(
             # A citation shows how well the source supports the claim, not how relevant its chunk is.
             marker = citations.mark(replace(bound.source, assessed=claim.support), span)
             message.sources.append(_to_source(marker, bound))
-        message.discrepancies.extend(map(_to_discrepancy, claim.discrepancies))
+        message.discrepancies.extend(map(to_discrepancy, claim.discrepancies))
         for against in claim.opposing:
             marker = citations.mark(against.source, span)
-            message.opposing.add(marker=marker, discrepancy=_to_discrepancy(against.discrepancy))
+            message.opposing.add(marker=marker, discrepancy=to_discrepancy(against.discrepancy))
         if claim.closest is not None:
             message.closest.CopyFrom(_to_source(citations.mark(claim.closest.source, span), claim.closest))
         answered.append(message)
@@ -172,8 +171,3 @@ def ground_response(
 def _to_source(marker: int, bound: BoundSource) -> grounding_pb2.ClaimSource:
     match = grounding_pb2.SourceMatch.Value(f"SOURCE_MATCH_{bound.match}")
     return grounding_pb2.ClaimSource(marker=marker, match=match, similarity=bound.similarity)
-
-
-def _to_discrepancy(discrepancy: Discrepancy) -> grounding_pb2.Discrepancy:
-    kind = grounding_pb2.FactKind.Value(f"FACT_KIND_{discrepancy.kind}")
-    return grounding_pb2.Discrepancy(kind=kind, text=discrepancy.text, instead=discrepancy.instead)

@@ -10,7 +10,7 @@ from typing import Protocol, TypeAlias, TypeVar
 import structlog
 
 from groundwire.answer.ports import Library
-from groundwire.api.answer.v1 import answer_pb2
+from groundwire.api.answer.v1 import answer_pb2, citation_pb2
 from groundwire.kernel import session as session_rules
 from groundwire.kernel.clock import whole_milliseconds
 from groundwire.kernel.exactly_once import Receipt
@@ -59,14 +59,19 @@ class Message:
         return self.answer is not None and self.answer.finish_reason == answer_pb2.FINISH_REASON_ABANDONED
 
     @property
+    def citations(self) -> tuple[citation_pb2.Citation, ...]:
+        """Return all that its answer quotes, what contradicts it last."""
+        return (*self.answer.citations, *self.answer.opposing_citations) if self.answer else ()
+
+    @property
     def cited(self) -> frozenset[str]:
-        """Return the ids of the documents whose text is in its content, as a quote or as a heading.
+        """Return the ids of the documents whose text is in it, as a quote or as a heading.
 
         What a model wrote without a citation may come from any document that it was shown.
         """
         if self.answer is None:
             return frozenset()
-        quoted = self.named | {citation.document_id for citation in self.answer.citations}
+        quoted = self.named | {citation.document_id for citation in self.citations}
         is_traced = all(claim.markers for claim in self.answer.claims)
         return quoted if is_traced else self.shown | quoted
 

@@ -255,8 +255,7 @@ async def list_answers(
         for kept in batch:
             after = kept.position
             entry = ListedAnswer(kept, _is_stale(kept, live))
-            citations = kept.reply.answer.citations if kept.reply.answer else ()
-            is_of_document = not document_id or any(each.document_id == document_id for each in citations)
+            is_of_document = not document_id or any(each.document_id == document_id for each in kept.reply.citations)
             if not is_of_document or (only_stale and not entry.is_stale):
                 continue
             if len(listed) == limit:
@@ -303,5 +302,4 @@ async def get_answer(
 
 def _is_stale(kept: KeptAnswer, live: Mapping[str, int]) -> bool:
     """Tell whether a cited document has changed or is gone; `live` has the live generation of each that exists."""
-    citations = kept.reply.answer.citations if kept.reply.answer else ()
-    return kept.reply.redacted or any(live.get(each.document_id) != each.generation for each in citations)
+    return kept.reply.redacted or any(live.get(each.document_id) != each.generation for each in kept.reply.citations)

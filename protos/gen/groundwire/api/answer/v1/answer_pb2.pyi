@@ -11,6 +11,7 @@ from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from groundwire.api.answer.v1 import citation_pb2 as _citation_pb2
+from groundwire.api.answer.v1 import grounding_pb2 as _grounding_pb2
 from groundwire.api.common.v1 import degraded_stage_pb2 as _degraded_stage_pb2
 from groundwire.api.common.v1 import document_pb2 as _document_pb2
 from groundwire.api.common.v1 import explain_plan_pb2 as _explain_plan_pb2
@@ -198,6 +199,7 @@ class Answer(_message.Message):
     GENERATION_FIELD_NUMBER: _builtins.int
     SEARCH_CONTEXT_FIELD_NUMBER: _builtins.int
     RECORDS_FIELD_NUMBER: _builtins.int
+    OPPOSING_CITATIONS_FIELD_NUMBER: _builtins.int
     content: _builtins.str
     """The answer with its markers, 1 to 2,000 code points; may be empty if it was abandoned. A refusal says plainly that
     the material does not cover it, and may name the closest places and quote the closest sentence.
@@ -281,6 +283,13 @@ class Answer(_message.Message):
         Citations name them by `source_uri`, `record:` and the id.
         """
 
+    @_builtins.property
+    def opposing_citations(self) -> _containers.RepeatedCompositeFieldContainer[_citation_pb2.Citation]:
+        """Evidence for `Claim.opposing` that is not among `citations`; their markers go on after those, and `content` has
+        none of them. `support_score` says how likely the quote answers the question, and `answer_spans` are the claims
+        that it contradicts.
+        """
+
     def __init__(
         self,
         *,
@@ -308,10 +317,11 @@ class Answer(_message.Message):
         generation: Global___GenerationReport | None = ...,
         search_context: _builtins.str = ...,
         records: _abc.Iterable[Global___UsedRecord] | None = ...,
+        opposing_citations: _abc.Iterable[_citation_pb2.Citation] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["answer_time", b"answer_time", "explain_plan", b"explain_plan", "generation", b"generation", "timings", b"timings"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_time", b"answer_time", "citations", b"citations", "claims", b"claims", "collection", b"collection", "confidence", b"confidence", "content", b"content", "degraded_stages", b"degraded_stages", "documents", b"documents", "explain_plan", b"explain_plan", "finish_reason", b"finish_reason", "generation", b"generation", "generator", b"generator", "grounded", b"grounded", "hits", b"hits", "message_id", b"message_id", "records", b"records", "refusal_reason", b"refusal_reason", "search_context", b"search_context", "search_text", b"search_text", "session_id", b"session_id", "snapshot", b"snapshot", "timings", b"timings", "topic_shift", b"topic_shift", "unsupported_spans", b"unsupported_spans"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_time", b"answer_time", "citations", b"citations", "claims", b"claims", "collection", b"collection", "confidence", b"confidence", "content", b"content", "degraded_stages", b"degraded_stages", "documents", b"documents", "explain_plan", b"explain_plan", "finish_reason", b"finish_reason", "generation", b"generation", "generator", b"generator", "grounded", b"grounded", "hits", b"hits", "message_id", b"message_id", "opposing_citations", b"opposing_citations", "records", b"records", "refusal_reason", b"refusal_reason", "search_context", b"search_context", "search_text", b"search_text", "session_id", b"session_id", "snapshot", b"snapshot", "timings", b"timings", "topic_shift", b"topic_shift", "unsupported_spans", b"unsupported_spans"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -397,6 +407,7 @@ class Claim(_message.Message):
     TEXT_FIELD_NUMBER: _builtins.int
     MARKERS_FIELD_NUMBER: _builtins.int
     CONFIDENCE_FIELD_NUMBER: _builtins.int
+    OPPOSING_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """The text there."""
     confidence: _builtins.float
@@ -411,6 +422,13 @@ class Claim(_message.Message):
     def markers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Markers of the citations it rests on, rising."""
 
+    @_builtins.property
+    def opposing(self) -> _containers.RepeatedCompositeFieldContainer[_grounding_pb2.OpposingSource]:
+        """Places in other documents, among what was found for the question, that contradict it by another number or date, or
+        by a negation: newest first, those without a date last, at most 3. Only in answers that are quoted. `confidence`
+        does not count them. Another thing that is described in the same words may be among them.
+        """
+
     def __init__(
         self,
         *,
@@ -418,10 +436,11 @@ class Claim(_message.Message):
         text: _builtins.str = ...,
         markers: _abc.Iterable[_builtins.int] | None = ...,
         confidence: _builtins.float | None = ...,
+        opposing: _abc.Iterable[_grounding_pb2.OpposingSource] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "answer_span", b"answer_span", "confidence", b"confidence"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "answer_span", b"answer_span", "confidence", b"confidence", "markers", b"markers", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "answer_span", b"answer_span", "confidence", b"confidence", "markers", b"markers", "opposing", b"opposing", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__confidence: _TypeAlias = _typing.Literal["confidence"]  # noqa: Y015
     _WhichOneofArgType__confidence: _TypeAlias = _typing.Literal["_confidence", b"_confidence"]  # noqa: Y015

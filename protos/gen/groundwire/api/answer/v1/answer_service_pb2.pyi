@@ -1138,7 +1138,7 @@ class KeptAnswer(_message.Message):
     state: _session_pb2.MessageState.ValueType
     """How far the answer is."""
     stale: _builtins.bool
-    """A document that it cites has changed since or is gone. `VerificationFailure` and `current_span` of `GetAnswer` say
+    """A document that it cites, or that contradicts it, has changed since or is gone. `VerificationFailure` and `current_span` of `GetAnswer` say
     which of its citations are still true.
     """
     @_builtins.property
@@ -1196,8 +1196,8 @@ class ListAnswersRequest(_message.Message):
     request, otherwise INVALID_ARGUMENT with INVALID_PAGE_TOKEN.
     """
     document_id: _builtins.str
-    """Optional. Only answers that cite this document, by its id, also of an earlier generation: those that a change of it
-    makes stale. Empty means all.
+    """Optional. Only answers that cite this document, or that it contradicts, by its id, also of an earlier generation:
+    those that a change of it makes stale. Empty means all.
     """
     def __init__(
         self,

@@ -306,7 +306,9 @@ class OpposingSource(_message.Message):
     MARKER_FIELD_NUMBER: _builtins.int
     DISCREPANCY_FIELD_NUMBER: _builtins.int
     marker: _builtins.int
-    """Marker of the citation in `GroundTextResponse.citations`."""
+    """Marker of the citation in `GroundTextResponse.citations`; of a claim of an answer, in `Answer.citations` or
+    `Answer.opposing_citations`.
+    """
     @_builtins.property
     def discrepancy(self) -> Global___Discrepancy:
         """Where the two differ."""

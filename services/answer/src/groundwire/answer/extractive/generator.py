@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from groundwire.answer.evidence import Closest, Passage, Source, Statement
+from groundwire.answer.evidence import Closest, OpposingSource, Passage, Source, Statement
 from groundwire.answer.extractive.cues import LABEL, is_address_unasked, sets_off
 from groundwire.answer.extractive.excerpt import Excerpt
 from groundwire.answer.extractive.excerpts import find_excerpts
@@ -22,6 +22,7 @@ from groundwire.answer.extractive.scoring import (
 )
 from groundwire.answer.extractive.selection import (
     completed,
+    contradicting,
     corroborations,
     of_each_side,
     of_named_document,
@@ -130,7 +131,7 @@ class ExtractiveGenerator:
         chosen = select_excerpts(leads[:limit], of_named_document(question, lead, scored), weights, limit)
         if len(chosen) == 1:
             chosen = [completed(question, chosen[0], quotable)]
-        return _statements(
+        statements = _statements(
             [
                 (
                     item.excerpt,
@@ -139,6 +140,19 @@ class ExtractiveGenerator:
                 for item in chosen
             ]
         )
+        # Among all: what a newer document supersedes contradicts it too.
+        return [
+            replace(statement, opposing=_opposing(item, every, support))
+            for statement, item in zip(statements, chosen, strict=True)
+        ]
+
+
+def _opposing(claim: Scored, scored: Sequence[Scored], support: Support) -> tuple[OpposingSource, ...]:
+    sources = (
+        OpposingSource(_source_of(each.excerpt, support.of(each)), discrepancy)
+        for each, discrepancy in contradicting(claim, scored)
+    )
+    return tuple(sorted(sources, key=OpposingSource.order))
 
 
 def _summary(passages: Sequence[Passage]) -> list[Statement]:
@@ -169,7 +183,7 @@ def _statements(chosen: Sequence[tuple[Excerpt, Sequence[tuple[Excerpt, float]]]
             and excerpt.text.startswith(name)
         )
         for each, support in evidence:
-            sources.append(_source(each.passage, each.start, min(each.end, len(each.passage.content)), support))
+            sources.append(_source_of(each, support))
             sources += (replace(_source(*part, support), goes_on=True) for part in each.rest)
             if each is excerpt and not (excerpt.is_whole or goes_on):
                 sources += (_source(*part, support) for part in excerpt.header)
@@ -226,6 +240,11 @@ def _as_spelled(question: str, passages: Sequence[Passage]) -> str:
         if len(words(word)) > 1 and count >= SPELLED_SHARE * spelled[name]:
             names[name] = word
     return _WORD.sub(lambda word: names.get(word[0].casefold(), word[0]), question)
+
+
+def _source_of(excerpt: Excerpt, support: float) -> Source:
+    """Return where an excerpt stands, of one that goes on in the next chunk the first part."""
+    return _source(excerpt.passage, excerpt.start, min(excerpt.end, len(excerpt.passage.content)), support)
 
 
 def _source(passage: Passage, start: int, end: int, support: float) -> Source:

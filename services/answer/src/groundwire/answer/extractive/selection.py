@@ -18,11 +18,14 @@ from groundwire.answer.extractive.excerpt import Excerpt
 from groundwire.answer.extractive.scoring import Scored, covered, resemble
 from groundwire.answer.extractive.weights import (
     CODE_DROP,
+    COMPARED_WITH_CLAIM,
     CONTEXT_CHARS,
+    DENIED_SHARE,
     ELSEWHERE_DROP,
     LIST_DROP,
     MAX_CORROBORATIONS,
     MAX_EXCERPTS,
+    MAX_OPPOSING,
     NEARLY_AS_GOOD,
     OPENED_BY,
     RANKING,
@@ -32,6 +35,8 @@ from groundwire.answer.extractive.weights import (
     SHOWN_WITHIN,
 )
 from groundwire.answer.question import EXPLAINED, Question, QuestionKind
+from groundwire.kernel.contradictions import contradiction
+from groundwire.kernel.facts import Discrepancy, FactKind
 from groundwire.kernel.records import SOURCE_PREFIX
 from groundwire.kernel.sentences import BlockKind
 from groundwire.kernel.words import NEGATION, content_stems, stem, words
@@ -277,6 +282,37 @@ def corroborations(claim: Excerpt, scored: Sequence[Scored]) -> list[Scored]:
         if document_id != claim.passage.document_id and not is_record and _said(item.excerpt.text) == said:
             found.setdefault(document_id, item)
     return list(found.values())[:MAX_CORROBORATIONS]
+
+
+def contradicting(claim: Scored, scored: Sequence[Scored]) -> list[tuple[Scored, Discrepancy]]:
+    """Return at most `MAX_OPPOSING` sentences that contradict a claim, one of each other document, best first.
+
+    Each has as many words of the question, so that what differs is what was asked for: when the office in Paris closes
+    is not contradicted by the hours of the one in London. What differs is a number, a date or a negation: another name
+    or word mostly tells of something else, as rows and items in the same words do. A negation is one of the whole
+    sentence only where both say hardly anything else ("restored as long as it is not purged" denies no restoring).
+    """
+    if claim.excerpt.kind is not BlockKind.PROSE:
+        return []
+    competing = [
+        each
+        for each in sorted(scored, key=Scored.order)
+        if each.excerpt.passage.document_id != claim.excerpt.passage.document_id
+        and each.coverage >= claim.coverage
+        and each.excerpt.kind is BlockKind.PROSE
+        and not each.excerpt.rest  # what goes on in the next chunk has no single place to show
+    ]
+    found: dict[str, tuple[Scored, Discrepancy]] = {}
+    for each in competing[:COMPARED_WITH_CLAIM]:
+        discrepancy = contradiction(claim.excerpt.text, each.excerpt.text)
+        if discrepancy is None:
+            continue
+        ours, theirs = (frozenset(content_stems(text)) for text in (claim.excerpt.text, each.excerpt.text))
+        is_denial = discrepancy.kind is FactKind.NEGATION
+        is_denial = is_denial and len(ours & theirs) >= DENIED_SHARE * max(len(ours), len(theirs))
+        if is_denial or discrepancy.kind in {FactKind.NUMBER, FactKind.DATE}:
+            found.setdefault(each.excerpt.passage.document_id, (each, discrepancy))
+    return list(found.values())[:MAX_OPPOSING]
 
 
 def _shares_block(item: Scored, other: Scored) -> bool:

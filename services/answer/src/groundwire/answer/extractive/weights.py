@@ -140,6 +140,15 @@ MAX_LEAD = 0.2
 COMPARED_BY_DATE = 8
 """Excerpts of dated documents that are compared with one another, the best ones."""
 
+COMPARED_WITH_CLAIM = 8
+"""Sentences of other documents that are compared with each of an answer for what contradicts it, the best ones."""
+
+DENIED_SHARE = 0.9
+"""Share of the words of the longer of two sentences, one of which denies the other, that both must have."""
+
+MAX_OPPOSING = 3
+"""Most documents that are shown to contradict a statement."""
+
 SUMMARY_EXCERPTS = 6
 """Most excerpts of a summary."""
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from groundwire.answer.evidence import Markup, Passage, Source
+from groundwire.answer.evidence import Markup, OpposingSource, Passage, Source
 from groundwire.answer.grounding.claims import ClaimKind, WrittenClaim, line_ranges, split_claims
 from groundwire.answer.grounding.sentence_vectors import SentenceVectors
 from groundwire.answer.grounding.similarity_scale import AS_IS, SimilarityScale, cosine
@@ -56,14 +56,6 @@ class BoundSource:
     source: Source
     match: Match
     similarity: float
-
-
-@dataclass(frozen=True, slots=True)
-class OpposingSource:
-    """A source that contradicts the claim by another number, date, name or negation."""
-
-    source: Source
-    discrepancy: Discrepancy
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,18 +377,13 @@ class _Comparison:
                 rest = self._reading.stems.difference(content_stems(contrary.text))
                 if self._covered(rest & each.reading.stems) >= _SAME_SUBJECT * self._covered(rest):
                     found.append(OpposingSource(each.source(), contrary))
-        return tuple(sorted(found, key=_age))
+        return tuple(sorted(found, key=OpposingSource.order))
 
 
 def opposition(statement: Reading, other: Reading) -> Discrepancy | None:
     """Return how a sentence on the same subject differs in a number, date, name or negation, None if it does not."""
     found = discrepancies(statement, [other])
     return next((each for each in found if each.instead and each.kind is not FactKind.WORD), None)
-
-
-def _age(opposing: OpposingSource) -> tuple[float, int]:
-    passage = opposing.source.passage
-    return (-passage.date_created.timestamp() if passage.date_created else math.inf, passage.rank)
 
 
 def _around(chosen: Sequence[_SourceSentence]) -> list[str]:
