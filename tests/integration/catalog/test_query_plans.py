@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from sqlalchemy import Executable, select
+from sqlalchemy import Engine, Executable, event, select
 
 from groundwire.catalog import chunks, documents, generations, operations, rows, schema, search_view, sqlite
 from tests.integration.catalog.drafts import TENANT, Catalog, make_collection, make_draft, open_catalog
@@ -123,6 +123,34 @@ def test_the_softly_deleted_document_of_a_source_is_found_without_reading_the_ot
     plan = _plan(filled, documents._HIDDEN, {"tenant": TENANT, "uid": "u", "sources": '["1.md"]'})
     (step,) = (step for step in plan if " documents " in step)
     assert step.endswith("INDEX documents_hidden (collection_key=? AND source_path=?)")
+
+
+@pytest.mark.parametrize(
+    ("given", "index"),
+    [
+        ({"resource": "doc-1"}, "audit_resource (tenant=? AND resource=?)"),
+        ({"resource": "doc-1", "before_id": 9}, "audit_resource (tenant=? AND resource=? AND id<?)"),
+        ({"subject": "ann"}, "audit_subject (tenant=? AND subject=?)"),
+        ({"subject": "ann", "before_id": 9}, "audit_subject (tenant=? AND subject=? AND id<?)"),
+    ],
+)
+def test_a_page_of_some_of_the_audit_log_reads_no_other_rows(
+    filled: Catalog, given: dict[str, Any], index: str
+) -> None:
+    asked = list[tuple[str, Any]]()
+
+    def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
+        asked.append((statement, parameters))
+
+    event.listen(Engine, "before_cursor_execute", note)
+    try:
+        filled.audit.page(TENANT, **given, limit=5)
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
+    ((statement, parameters),) = asked
+    with filled.database.read() as connection:
+        (step,) = (row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters))
+    assert step == f"SEARCH audit USING INDEX {index}", "and it needs no sorting"
 
 
 def test_chunks_by_number_are_looked_up_by_their_key(filled: Catalog) -> None:

@@ -124,6 +124,12 @@ def _index_hidden_sources(op: "Operations") -> None:
     op.create_index("documents_hidden", "documents", columns, sqlite_where=hidden, postgresql_where=hidden)
 
 
+def _index_audit(op: "Operations") -> None:
+    """Add the indexes by which the changes of a resource, or by a subject, are found among all of a tenant."""
+    for name in ("resource", "subject"):
+        op.create_index(f"audit_{name}", "audit", ["tenant", name, "id"])
+
+
 _REVISIONS: dict[str, Callable[["Operations"], None]] = {
     "0001_first_schema": lambda _op: None,  # catalogs of 0.1.0 were made with it
     "0002_records": _add_records,
@@ -139,6 +145,7 @@ _REVISIONS: dict[str, Callable[["Operations"], None]] = {
     # What a tenant has stored is summed by it.
     "0010_stored_bytes": lambda op: op.create_index("generations_stored", "generations", ["tenant", "total_bytes"]),
     "0011_hidden_sources": _index_hidden_sources,
+    "0012_audit_filters": _index_audit,
 }
 """What each revision changes in a catalog of the one before."""
 HEAD = list(_REVISIONS)[-1]

@@ -456,6 +456,8 @@ audit = Table(
     *number("steady_time", default=0),
     *words("subject", default=""),
     Index("audit_tenant", "tenant", "id"),
+    Index("audit_resource", "tenant", "resource", "id"),
+    Index("audit_subject", "tenant", "subject", "id"),
     sqlite_autoincrement=True,
 )
 

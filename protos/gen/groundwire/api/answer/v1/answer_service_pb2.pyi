@@ -1138,8 +1138,8 @@ class KeptAnswer(_message.Message):
     state: _session_pb2.MessageState.ValueType
     """How far the answer is."""
     stale: _builtins.bool
-    """A document that it cites, or that contradicts it, has changed since or is gone. `VerificationFailure` and `current_span` of `GetAnswer` say
-    which of its citations are still true.
+    """A document that it cites, or that contradicts it, has changed since or is gone. `VerificationFailure` and
+    `current_span` of `GetAnswer` say which of its citations are still true.
     """
     @_builtins.property
     def answer(self) -> _answer_pb2.Answer:
