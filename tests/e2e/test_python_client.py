@@ -120,6 +120,7 @@ def test_what_was_read_is_read_again_whatever_was_written_since(client: Groundwi
     assert before.snapshot == found.snapshot
     kept.ingest_text("The ferry leaves at ten.", source="ferry.md")
     assert [hit.text for hit in kept.search("ferry", snapshot=found.snapshot)] == [hit.text for hit in found]
+    assert kept.read(found.hits) == ["The ferry leaves at nine."]
     again = kept.ask("When does the ferry leave?", snapshot=before.snapshot)
     assert (again.text, again.citations) == (before.text, before.citations)
     (streamed,) = [
@@ -279,6 +280,7 @@ def test_a_collection_whose_settings_have_changed_is_taken_as_it_is(client: Grou
 def test_documents_are_listed_found_and_deleted(client: GroundwireClient, notes: Collection) -> None:
     assert [each.source for each in notes.documents()] == ["bread.md", "tides.md"]
     assert [each.source for each in notes.documents(filter={"year": 2024})] == ["tides.md"]
+    assert [each.source for each in notes.documents(source_prefix="br")] == ["bread.md"]
     document = notes.document("tides.md")
     assert (document.creators, document.tags, document.metadata) == (("Doe, Jane",), ("sea",), {"year": 2024})
     assert notes.document(document.document_id) == document
@@ -288,6 +290,8 @@ def test_documents_are_listed_found_and_deleted(client: GroundwireClient, notes:
     assert not notes.delete_document("old.md").purged
     with pytest.raises(DocumentNotFoundError):
         notes.document("old.md")
+    assert "old.md" not in {each.source for each in notes.documents()}
+    assert "old.md" in {each.source for each in notes.documents(include_deleted=True)}
     assert notes.restore_document("old.md") == old
     assert notes.delete_document(old.document_id, purge=True).purged
     with pytest.raises(DocumentNotFoundError):
@@ -338,6 +342,21 @@ async def test_what_reading_a_file_raises_comes_from_its_upload(
     async with AsyncGroundwireClient(server.address) as asynchronous:
         with pytest.raises(OSError, match="the disk is torn"):
             await asynchronous.collection("torn").ingest(path, on_progress=print)
+
+
+def test_a_document_has_the_id_that_its_caller_chose(client: GroundwireClient, tmp_path: Path) -> None:
+    chosen = client.collection("chosen")
+    chosen.create()
+    for name in ("a.md", "b.md", "c.md"):
+        (tmp_path / name).write_text(f"The tide of {name}.", encoding="utf-8")
+    made = [
+        chosen.ingest_text("The tide.", source="text.md", document_id="my-text"),
+        chosen.ingest(tmp_path / "a.md", document_id="my-a"),
+        chosen.ingest(tmp_path / "b.md", document_id="my-b", on_progress=print),
+        chosen.wait(chosen.start_ingest(tmp_path / "c.md", document_id="my-c")),
+    ]
+    assert [each.document.document_id for each in made] == ["my-text", "my-a", "my-b", "my-c"]
+    assert {each.document_id for each in chosen.documents()} == {"my-text", "my-a", "my-b", "my-c"}
 
 
 def test_an_ingest_goes_on_without_its_caller(client: GroundwireClient, tmp_path: Path) -> None:

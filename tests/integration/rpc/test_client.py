@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import inspect
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from groundwire.kernel.errors import (
     CallCancelledError,
     DeadlineError,
     DocumentNotFoundError,
+    GroundwireError,
     InvalidRequestError,
     OverloadedError,
     StoreUnavailableError,
@@ -152,17 +154,34 @@ async def test_an_upload_sends_the_file_in_parts_and_reports(subject: Subject, t
     assert header == pb.UploadHeader(collection="fine", source_uri="book.md")
 
 
+async def test_what_the_caller_says_of_an_upload_is_sent_as_it_is(subject: Subject, tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("text", encoding="utf-8")
+    request_id = "7f0f9d3e-4c7b-4b4e-9a5e-0f7f3f7c5a11"  # as of a retry after a restart of the caller
+    header = pb.UploadHeader(collection="fine", request_id=request_id, total_bytes=9, source_hash="0" * 64)
+    await subject.call("upload_document", tmp_path / "a.md", header)
+    assert subject.servicer.requests[0].header == header
+
+
+async def test_what_the_caller_says_of_chunks_is_sent_as_it_is(subject: Subject) -> None:
+    request_id = "7f0f9d3e-4c7b-4b4e-9a5e-0f7f3f7c5a11"
+    header = pb.PutChunksHeader(collection="fine", request_id=request_id, chunk_count=2)
+    await subject.call("put_chunks", header, [pb.ReadyChunk(content="One of two.")])
+    assert subject.servicer.requests[0].header == header
+
+
 class Interrupted:
     """An upload endpoint that breaks the first connection in the middle, and keeps what it has."""
 
     def __init__(self) -> None:
         self.headers: list[pb.UploadHeader] = []
+        self.begun: list[float] = []
         self.stored = b""
 
     async def upload(self, request_iterator: AsyncIterator[Any], context: Any) -> AsyncIterator[Any]:
         async for request in request_iterator:
             if request.HasField("header"):
                 self.headers.append(request.header)
+                self.begun.append(time.monotonic())
                 accepted = pb.UploadAccepted(upload_id="u7", durable_offset=len(self.stored))
                 yield pb.UploadDocumentResponse(accepted=accepted)
                 continue
@@ -191,6 +210,7 @@ async def test_an_interrupted_upload_goes_on_where_it_was(subject: Subject, tmp_
 
     assert endpoint.stored == content
     assert [header.upload_id for header in endpoint.headers] == ["", "u7"]
+    assert endpoint.begun[1] - endpoint.begun[0] > 0.18, "a server that is down gets time to return"
     assert len({header.request_id for header in endpoint.headers}) == 1
 
 
@@ -210,13 +230,22 @@ async def test_chunks_are_sent_in_messages_that_servers_take_after_their_header(
     assert header == pb.PutChunksHeader(collection="fine", source_uri="book.md")
 
 
-async def test_chunks_are_sent_again_with_the_same_request_id(subject: Subject) -> None:
+async def test_small_chunks_share_their_messages(subject: Subject) -> None:
+    chunks = [pb.ReadyChunk(content=f"chunk {number}", sequence_num=number) for number in range(1000)]
+    await subject.call("put_chunks", pb.PutChunksHeader(collection="fine"), chunks)
+    _, *parts = subject.servicer.requests
+    assert len(parts) == 1
+    assert list(parts[0].part.chunks) == chunks
+
+
+@pytest.mark.parametrize("kind", [StoreUnavailableError, OverloadedError])
+async def test_chunks_are_sent_again_with_the_same_request_id(subject: Subject, kind: type[GroundwireError]) -> None:
     servicer, headers = fake_ingest(), list[pb.PutChunksHeader]()
 
     async def broken_twice(request_iterator: AsyncIterator[Any], context: Any) -> pb.PutChunksResponse:
         headers.append((await anext(request_iterator)).header)
         if len(headers) < 3:
-            error = StoreUnavailableError("down", engine="memory")
+            error = kind("not now")
             error.retry_after_s = 0.01
             raise error
         servicer.requests += [request async for request in request_iterator]
