@@ -688,6 +688,7 @@ def test_each_part_of_several_sections_comes_behind_the_heading_of_its_own(chapt
         ("Nests", "Owls", "/nests", "Birds", "Nests"),
         ("Description", "Synopsis", "", "owl-wake", "owl-wake: Description"),
         ("Description", "Synopsis", "", "How to wake an owl", "Description"),
+        ("Introduction", "B.1. Introduction", "", "B.1. Introduction", "Introduction"),
     ],
 )
 def test_the_heading_above_the_first_one_of_a_passage_is_that_of_its_section(
@@ -722,6 +723,12 @@ def test_emphasis_of_several_sentences_shows_no_marks() -> None:
 
 def test_two_words_say_something_where_they_are_an_amount() -> None:
     assert texts_of("Serves 4. Serves well. Serves 4") == ["Serves 4."]
+
+
+def test_a_remark_leans_on_what_comes_before() -> None:
+    for text, leans in (("(Barn owls hunt by day, too.)", True), ("(Most) owls hunt by night (all year)", False)):
+        (excerpt,) = excerpts_of(text)
+        assert excerpt.leans is leans, text
 
 
 def test_the_end_of_a_remark_comes_with_its_beginning() -> None:

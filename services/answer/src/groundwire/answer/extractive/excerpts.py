@@ -354,7 +354,7 @@ class _Reader:
             of_it = [each for each in self._run if self._without_number(each.section_heading) == heading]
             above = list(dict.fromkeys(self._without_number(each.section) for each in of_it))
             if len(above) == 1 and SAYS_WHAT_IS_ABOVE.fullmatch(heading):
-                name = of_it[0].document_name
+                name = self._without_number(of_it[0].document_name)
                 # A long title tells what a text is about, and is no name of one thing as `npm-ci` is.
                 of_document = name if len(words(name)) <= _NAME_WORDS else ""
                 above += [self._without_number(of_it[0].chapter), of_document]
@@ -786,5 +786,6 @@ def _is_statement(text: str) -> bool:
 
 def _leans(text: str) -> bool:
     opens = _LEANS.match(text) is not None and _LEANS_ON_NOTHING.match(text) is None
-    is_end_of_remark = text.endswith(")") and text.count("(") < text.count(")")
-    return opens or is_end_of_remark or _OF_THESE.search(text) is not None
+    # A remark, or the end of one.
+    is_remark = text.endswith(")") and (text.count("(") < text.count(")") or (text[0] == "(" and text[-2] in ".!?"))
+    return opens or is_remark or _OF_THESE.search(text) is not None
