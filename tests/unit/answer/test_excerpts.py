@@ -18,7 +18,7 @@ def _texts_of(passages: list[Passage]) -> list[str]:
 def test_only_statements_can_be_quoted() -> None:
     content = (
         "# A heading of words\n\nA true statement stands here. Is this a question of yours? Too short.\n\n"
-        "Figure 3: a caption of a picture.\n\n- a list item of words\n\n"
+        "Figure 3: a caption of a picture.\n\n**Figure 14.27. A caption of another one**\n\n- a list item of words\n\n"
         "See the array [12] of numbers.\n\n![an image of a fox](fox.png)\n\n"
         "- [keep the foxes in sync](sync.md)\n\n[one link](a.md) [two links](b.md)\n\nTODO: say more of foxes."
     )

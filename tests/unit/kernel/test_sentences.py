@@ -46,6 +46,8 @@ def test_a_paragraph_is_split_at_full_stops_also_across_lines() -> None:
         "Der Preis einschl. der Steuer steht voraussichtl. morgen fest.",
         "The min. value is six letter. and the max. one is not.",
         'He said "I left the building." and left.',
+        "Figure 14.27. The toolbox of the loom",
+        "Table 3. Looms by their age",
     ],
 )
 def test_stops_inside_a_sentence_do_not_end_it(text: str) -> None:

@@ -259,6 +259,10 @@ _ABBREVIATION = re.compile(
     r"MM|Mlle|Sra|Srta|Dra|Uds?|Sig|Dott|bijv|dhr|mevr)\.$"
 )
 _BEFORE_NUMBER = re.compile(r"(?:^|[\s(\[\u201c\"'*_])(?:nos?|nr|figs?|vol|[Aa]rt|Kap|Tab|n|n\u00fam|p\u00e1g)\.$")
+# A caption is one sentence with its number: "Figure 14.27. The toolbox".
+_NUMBER_OF_CAPTION = re.compile(
+    r"\W{0,3}(?:Figure|Table|Listing|Abbildung|Tabelle)\s[A-Z]?\d{1,3}(?:[.-]\d{1,3}){0,3}\."
+)
 # "der 1. FC", "am 3. Oktober", but "I am 31. She is 30."
 _ORDINAL = re.compile(
     r"(?:^|\s)(?:(?<!I )am|vom|zum|beim|im|bis|ab|seit|de[rmns]|die|das|eine?[mnrs]?) \d{1,2}\.$", re.IGNORECASE
@@ -336,6 +340,8 @@ def _ends_sentence(text: str, begin: int, stop: re.Match[str], end: int) -> bool
     if _ORDINAL.search(up_to_mark) or (_DAY.search(up_to_mark) and _GERMAN_MONTH.match(text, stop.end(), end)):
         return False
     if following.group(1).isdigit() and _BEFORE_NUMBER.search(up_to_mark):
+        return False
+    if _NUMBER_OF_CAPTION.fullmatch(text, begin, stop.start() + 1):
         return False
     if _LETTER.search(up_to_mark) and text[following.end() : following.end() + 1] == ".":
         return False
