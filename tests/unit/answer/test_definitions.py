@@ -5,12 +5,8 @@ from dataclasses import replace
 import pytest
 
 from groundwire.answer.evidence import Markup, Passage
-from groundwire.answer.extractive.cues import (
-    BELOW_ITS_NAME,
-    INTRODUCED_AS_TERM,
-    definition_match,
-    is_address_unasked,
-)
+from groundwire.answer.extractive.cues import is_address_unasked
+from groundwire.answer.extractive.definitions import BELOW_ITS_NAME, INTRODUCED_AS_TERM, definition_match
 from groundwire.answer.extractive.excerpts import find_excerpts
 from groundwire.answer.extractive.generator import candidates
 from groundwire.answer.extractive.scoring import (

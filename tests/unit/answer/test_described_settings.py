@@ -3,7 +3,7 @@
 import pytest
 
 from groundwire.answer.evidence import Markup, section_at
-from groundwire.answer.extractive.cues import BELOW_ITS_NAME, INTRODUCED_AS_TERM
+from groundwire.answer.extractive.definitions import BELOW_ITS_NAME, INTRODUCED_AS_TERM
 from groundwire.answer.extractive.excerpts import find_excerpts
 from groundwire.answer.extractive.scoring import Scored, answers_as_field
 from groundwire.answer.question import read_question

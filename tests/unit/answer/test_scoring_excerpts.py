@@ -3,12 +3,7 @@
 import pytest
 
 from groundwire.answer.evidence import Markup
-from groundwire.answer.extractive.cues import (
-    has_amount,
-    is_announcement,
-    kind_match,
-    undoes,
-)
+from groundwire.answer.extractive.cues import has_amount, is_announcement, kind_match, undoes
 from groundwire.answer.extractive.excerpt import Excerpt
 from groundwire.answer.extractive.excerpts import find_excerpts
 from groundwire.answer.extractive.generator import candidates

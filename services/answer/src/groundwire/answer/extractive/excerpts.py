@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from textwrap import dedent
 
 from groundwire.answer.evidence import Markup, Passage
-from groundwire.answer.extractive.cues import LABEL, PART_OF_SECTION, REFERENCE, SAYS_WHAT_IS_ABOVE
+from groundwire.answer.extractive.definitions import LABEL, PART_OF_SECTION, REFERENCE, SAYS_WHAT_IS_ABOVE
 from groundwire.answer.extractive.excerpt import MAX_CHARS, MIN_WORDS, Excerpt, Quoted
 from groundwire.answer.extractive.plain_layout import RULE
 from groundwire.answer.extractive.reading import ASKED, FIELD, MIN_FIELDS, NUMBER_WORDS, is_title, read_items

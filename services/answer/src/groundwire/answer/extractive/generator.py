@@ -7,7 +7,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from groundwire.answer.evidence import Closest, OpposingSource, Passage, Source, Statement
-from groundwire.answer.extractive.cues import LABEL, is_address_unasked, sets_off
+from groundwire.answer.extractive.cues import is_address_unasked
+from groundwire.answer.extractive.definitions import LABEL, sets_off
 from groundwire.answer.extractive.excerpt import Excerpt
 from groundwire.answer.extractive.excerpts import find_excerpts
 from groundwire.answer.extractive.scoring import (

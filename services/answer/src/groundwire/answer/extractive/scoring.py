@@ -10,25 +10,26 @@ from itertools import pairwise, permutations
 
 from groundwire.answer.evidence import Markup, Passage
 from groundwire.answer.extractive.cues import (
-    BELOW_ITS_NAME,
-    CONSTANT,
-    INTRODUCED_AS_TERM,
-    KINDS,
-    LABEL,
-    PART_OF_SECTION,
-    SAYS_WHAT_IS_ABOVE,
     asks_for_date,
-    definition_match,
     has_amount,
     is_announcement,
     is_back_matter,
-    is_name_of,
     is_note_of_change,
     is_step,
     is_tip,
     kind_match,
     says_who_or_when_written,
     undoes,
+)
+from groundwire.answer.extractive.definitions import (
+    BELOW_ITS_NAME,
+    INTRODUCED_AS_TERM,
+    KINDS,
+    LABEL,
+    PART_OF_SECTION,
+    SAYS_WHAT_IS_ABOVE,
+    definition_match,
+    is_name_of,
 )
 from groundwire.answer.extractive.excerpt import MIN_WORDS, Excerpt
 from groundwire.answer.extractive.weights import (
@@ -109,6 +110,8 @@ class Scored:
 
 _FEWEST_NEW_WORDS = 2
 """Words that carry meaning and are not those of the question, below which a sentence explains nothing."""
+# A name in capitals: `SIGTERM`.
+_CONSTANT = re.compile(r"\b[A-Z]{5,}\b")
 # "013" is 13, "0.5" stays as it is.
 _DIGITS = re.compile(r"0*(\d+(?:[.,]\d+)*)")
 _NUMBERED = re.compile(r"^\d+\. ", re.MULTILINE)
@@ -598,7 +601,7 @@ class Support:
         }
         self._asked_for = question.asked_for
         self._exact = frozenset(exact_words(question.text))
-        self._constants = [] if question.text.isupper() else CONSTANT.findall(question.text)
+        self._constants = [] if question.text.isupper() else _CONSTANT.findall(question.text)
         self._words_of_documents = defaultdict[str, set[str]](set)
         self._headings_of_documents = defaultdict[str, set[str]](set)
         for passage in {each.excerpt.passage.chunk_number: each.excerpt.passage for each in scored}.values():

@@ -5,15 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from groundwire.answer.extractive.cues import (
-    INTRODUCED_AS_TERM,
-    LABEL,
-    defines,
-    is_announcement,
-    is_name_of,
-    kind_match,
-    lists_in_words,
-)
+from groundwire.answer.extractive.cues import is_announcement, kind_match, lists_in_words
+from groundwire.answer.extractive.definitions import INTRODUCED_AS_TERM, LABEL, defines, is_name_of
 from groundwire.answer.extractive.excerpt import Excerpt
 from groundwire.answer.extractive.scoring import Scored, covered, resemble
 from groundwire.answer.extractive.weights import (
