@@ -71,6 +71,24 @@ def test_a_filtered_search(notes: Collection) -> None:
     assert len(notes.search("anything", k=1, mode="vector")) == 1
 
 
+def test_what_a_search_is_told_to_leave_out_is_left_out(client: GroundwireClient) -> None:
+    ranked = client.collection("ranked")
+    ranked.create()
+    sections = (f"# Tide {number}\n\n" + f"The tide of harbour {number} is high. " * 40 for number in range(4))
+    ranked.ingest_text("\n\n".join(sections), source="long.md")
+    ranked.ingest_text("The tide of the river is low.", source="short.md")
+    whole = ranked.search("tide of the harbour", k=10, min_relevance=0.0)
+    assert len(whole) > 4
+    assert sorted(hit.source for hit in ranked.search("tide of the harbour", k=10, max_per_document=1)) == [
+        "long.md",
+        "short.md",
+    ]
+    least = whole[1].score
+    best = ranked.search("tide of the harbour", k=10, min_relevance=least)
+    assert [hit.chunk_id for hit in best] == [hit.chunk_id for hit in whole if hit.score >= least]
+    assert len(best) < len(whole)
+
+
 def test_an_answer_is_cited_and_verified(client: GroundwireClient, notes: Collection) -> None:
     answer = notes.ask("What causes the tides of the sea?")
     assert answer.grounded
@@ -409,6 +427,10 @@ def test_many_files_are_ingested_and_each_fails_for_itself(client: GroundwireCli
         many.ingest_many([tmp_path / "001.md", tmp_path / "001.md"])
     with pytest.raises(CollectionNotFoundError):
         client.collection("none").ingest_many([tmp_path / "001.md"])
+    for number in range(5):
+        (tmp_path / f"blank{number}.txt").write_text(" " * 1_000_000, encoding="utf-8")
+    blank = many.ingest_many([tmp_path / f"blank{number}.txt" for number in range(5)])
+    assert [type(each) for each in blank] == [EmptyDocumentError] * 5, "together they are too large for a message"
 
 
 def test_mistakes_are_typed(client: GroundwireClient, notes: Collection, tmp_path: Path) -> None:
