@@ -254,6 +254,8 @@ async def test_an_error_of_the_questions_ends_their_conversation_as_it_is(
 
     with pytest.raises(LookupError, match="no more"):
         await asyncio.to_thread(list, notes.converse(questions()))
+    with pytest.raises(TypeError, match="a blocking client takes no asynchronous iterable"):
+        await asyncio.to_thread(list, notes.converse(questions_to_come()))
     async with AsyncGroundwireClient(server.address) as asynchronous:
         with pytest.raises(LookupError, match="no more"):
             async for _ in asynchronous.collection(notes.name).converse(questions_to_come()):

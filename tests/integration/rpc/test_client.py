@@ -13,6 +13,7 @@ import pytest
 from google.protobuf import descriptor_pool
 
 from groundwire.api.answer.v1 import answer_service_pb2 as answer_pb
+from groundwire.api.answer.v1 import answer_service_pb2_grpc as answer_grpc
 from groundwire.api.ingest.v1 import ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
@@ -20,6 +21,7 @@ from groundwire.client import AsyncGroundwireClient, GroundwireClient
 from groundwire.client.contract import Contract, StreamCall, UnaryCall, with_request_id
 from groundwire.kernel.errors import (
     CallCancelledError,
+    DataLossError,
     DeadlineError,
     DocumentNotFoundError,
     GroundwireError,
@@ -28,7 +30,8 @@ from groundwire.kernel.errors import (
     StoreUnavailableError,
     UnavailableError,
 )
-from tests.integration.rpc.fake_ingest import FakeIngest, fake_ingest, serving
+from groundwire.rpc.server import Service
+from tests.integration.rpc.fake_ingest import ANSWER, FakeIngest, fake_ingest, serving
 from tests.stubs import by_id
 
 TABLE = {name: call for name, call in vars(Contract).items() if isinstance(call, UnaryCall | StreamCall)}
@@ -361,6 +364,32 @@ async def test_hundreds_of_calls_at_once_on_one_connection_are_answered_or_refus
         outcomes = await asyncio.gather(*calls, return_exceptions=True)
     failed = {repr(each) for each in outcomes if isinstance(each, Exception) and not isinstance(each, OverloadedError)}
     assert failed == set()
+
+
+async def test_an_answer_that_is_cut_off_is_no_answer(subject: Subject) -> None:
+    class CutShort(answer_grpc.AnswerServiceServicer):
+        async def AskStream(  # noqa: N802 - the name is the contract's
+            self, _request: answer_pb.AskStreamRequest, _context: Any
+        ) -> AsyncIterator[answer_pb.AskStreamResponse]:
+            yield answer_pb.AskStreamResponse(
+                event=answer_pb.AnswerEvent(text_delta=answer_pb.TextDelta(text="The moon"))
+            )
+
+    servicer: Any = CutShort()  # type: ignore[abstract]  # nothing else is called
+    async with serving([Service(ANSWER, servicer, answer_grpc.add_AnswerServiceServicer_to_server)]) as (_, port):
+        client = type(subject.client)(f"127.0.0.1:{port}")
+
+        async def ask() -> list[Any]:
+            events: Any = client.collection("sea").ask_stream("Why?")
+            if isinstance(client, GroundwireClient):
+                return await asyncio.to_thread(list, events)
+            return [event async for event in events]
+
+        with pytest.raises(DataLossError, match="the stream ended without an answer"):
+            await ask()
+        closing = client.close()
+        if closing is not None:
+            await closing
 
 
 async def test_an_upload_carries_metadata_too(tmp_path: Path) -> None:
