@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from groundwire.api.answer.v1 import answer_pb2
-from groundwire.client import Answer, AsyncGroundwireClient, Citation, GroundwireClient, Span
+from groundwire.api.common.v1 import degraded_stage_pb2
+from groundwire.api.retrieve.v1 import retrieve_service_pb2
+from groundwire.client import Answer, AsyncGroundwireClient, Citation, GroundwireClient, SearchResults, Span
 from groundwire.client.records import new_record
 from groundwire.client.values import (
     Fields,
@@ -337,6 +339,16 @@ def test_nothing_said_is_no_message() -> None:
     assert filter_message({"year": 2024}) == filter_message('{"year": 2024}')
     with pytest.raises(InvalidFilterError):
         filter_message({"year": {"$more": 1}})
+
+
+def test_a_result_names_what_was_left_out() -> None:
+    stages = [degraded_stage_pb2.DEGRADED_STAGE_SELF_QUERY, degraded_stage_pb2.DEGRADED_STAGE_RERANK]
+    assert SearchResults.of(retrieve_service_pb2.RetrieveResponse(degraded_stages=stages)).degraded == (
+        "self_query",
+        "rerank",
+    )
+    assert Answer.of(answer_pb2.Answer(degraded_stages=stages[1:])).degraded == ("rerank",)
+    assert Answer.of(answer_pb2.Answer()).degraded == ()
 
 
 def test_a_result_shows_its_values_and_not_its_message() -> None:

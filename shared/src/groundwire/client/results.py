@@ -9,6 +9,7 @@ from google.longrunning import operations_pb2
 
 from groundwire.api.answer.v1 import answer_pb2, answer_service_pb2, citation_pb2, session_pb2
 from groundwire.api.common.v1 import document_pb2, hit_pb2, span_pb2
+from groundwire.api.common.v1.degraded_stage_pb2 import DegradedStage
 from groundwire.api.ingest.v1 import (
     collection_pb2,
     deletion_pb2,
@@ -17,7 +18,7 @@ from groundwire.api.ingest.v1 import (
     progress_pb2,
 )
 from groundwire.api.retrieve.v1 import retrieve_service_pb2
-from groundwire.client.values import MetadataValue, filled, held_by, named_value
+from groundwire.client.values import MetadataValue, enum_name, filled, held_by, named_value
 from groundwire.kernel.errors import AlreadyExistsError, GroundwireError
 
 _UTF_16_BYTES = 2
@@ -89,11 +90,16 @@ def joined(hits: Iterable[hit_pb2.Hit], documents: Iterable[document_pb2.Documen
     return tuple(Hit.of(hit, by_id.get(hit.chunk.document_id, document_pb2.Document())) for hit in hits)
 
 
+def _stages(message: retrieve_service_pb2.RetrieveResponse | answer_pb2.Answer) -> tuple[str, ...]:
+    return tuple(enum_name(DegradedStage.DESCRIPTOR, stage) for stage in message.degraded_stages)
+
+
 @dataclass(frozen=True, slots=True)
 class SearchResults(Sequence[Hit]):
     """The hits of a search, best first; `len`, indexes and loops are those of the hits.
 
     `snapshot` is the position of the catalog that was read: give it to another search to read the same again.
+    `degraded` names the parts of the search that failed and were left out, such as `rerank`.
     """
 
     hits: tuple[Hit, ...]
@@ -102,6 +108,10 @@ class SearchResults(Sequence[Hit]):
     @property
     def snapshot(self) -> int:
         return self.message.snapshot
+
+    @property
+    def degraded(self) -> tuple[str, ...]:
+        return _stages(self.message)
 
     @classmethod
     def of(cls, message: retrieve_service_pb2.RetrieveResponse) -> "SearchResults":
@@ -192,7 +202,8 @@ class Answer:
     `grounded` says that every statement is supported; `refusal` why there is no answer, such as `no_results`, and is
     empty where there is one. `confidence` is from 0 to 1. `session_id` is empty outside of sessions. `generator` is who
     wrote it, `extractive` or the name of a chat model, whose sentences without support are in `unsupported`. `opposing`
-    are places that contradict what it says. `snapshot` is the position of the catalog that was read.
+    are places that contradict what it says. `snapshot` is the position of the catalog that was read. `degraded` names
+    the parts that failed and were left out, such as `rerank`.
     """
 
     text: str
@@ -225,6 +236,10 @@ class Answer:
             refusal=held_by(message, "refusal_reason"),
             unsupported=tuple(message.content[span.start : span.end] for span in message.unsupported_spans),
         )
+
+    @property
+    def degraded(self) -> tuple[str, ...]:
+        return _stages(self.message)
 
     def __str__(self) -> str:
         return self.text
