@@ -48,7 +48,7 @@ _INTRODUCED = re.compile(
     r"\b(?:called|named|known as|termed|meant by|referred to as) (?:an? |the )?(?P<term>[^.,;:()]{2,60})"
 )
 # "See whether the top layer is called “Floating Selection”" introduces no term.
-_WHETHER = re.compile(r"\bwhether [^,.;]*\Z")
+_WHETHER = re.compile(r"\bwhether [^,.;]{0,80}\Z")
 _OR = re.compile(r" or (?:an? |the )?")
 # "… Rules Check (ERC)" and "(Multiversion Concurrency Control, MVCC)".
 _ABBREVIATION = re.compile(r"(?:[\s\"\u201d]\(|, )(?P<term>[A-Z]{2,6})\)")
